@@ -1,0 +1,1 @@
+"""The services of Sabot. Start with services/README.md: the path of one bet."""

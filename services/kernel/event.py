@@ -1,0 +1,103 @@
+"""The vocabulary of cores: events, positions, and what a core is.
+
+A core is three pure functions over a state of plain dataclasses. It knows no clock, no I/O and no
+randomness; whatever it needs to know stands in an event. Everything else in the kernel exists to run
+cores over a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from google.protobuf.message import Message
+
+S = TypeVar("S")
+
+
+class Position(NamedTuple):
+    """Where an event stands in a cell's log; ordered as tuples are."""
+
+    segment: int
+    sequence: int
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.segment}/{self.sequence}/{self.index}"
+
+
+UNLOGGED = Position(0, 0, 0)
+"""The position of an answer that is evolved by its own service before it is in the log."""
+
+
+class Event(NamedTuple):
+    """One event as a core sees it."""
+
+    position: Position
+    """Where it stands; `UNLOGGED` for one's own answers, which are evolved as they are decided."""
+    service: str
+    """Whose subject it stands on."""
+    is_input: bool
+    """Whether it is an input (`.in`) or an answer (`.out`)."""
+    body: Message
+    """The event itself."""
+    cause: Position | None
+    """What it answers; None on inputs."""
+    partner: str
+    """The partner on whose behalf it happened; empty where none is concerned."""
+    actor: str
+    """Who did it: `partner:<id>`, `operator:<id>` or `system:<part>`."""
+    time_us: int
+    """Log time at this position, microseconds since 1970-01-01 UTC."""
+    behaviour: int
+    """The behaviour in force at this position."""
+    retried: bool = False
+    """Whether this input failed before and an operator has it decided again."""
+    traceparent: str = ""
+    """W3C trace context; a core never looks at it."""
+
+
+class InvariantViolated(Exception):
+    """Something that cannot be is so: a bug. The message holds the facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The answers of a step of bigger work. The last one, read back, is decided like an input."""
+
+    answers: Sequence[Message]
+
+
+Answers = Sequence[Message] | Unfinished
+
+
+@dataclass(frozen=True, slots=True)
+class Core(Generic[S]):
+    """A service as a pure function of the log.
+
+    `evolve(state, event)` changes the state in place by one event: another service's, an input, or
+    one's own answer. It must not fail on anything that the log may hold.
+
+    `decide(state, event)` returns the answers to an event that `evolve` has just folded; it leaves
+    the state alone. An exception in it is answered `InputFailed`.
+
+    `failed(state, event)` is not part of it: other services see `InputFailed` like any answer.
+    """
+
+    service: str
+    """Its name, also in its subjects."""
+    schema: int
+    """Version of the state's shape; a snapshot of another one is not used."""
+    behaviour: int
+    """The highest behaviour that it can decide by."""
+    state_type: type[S]
+    """The dataclass of the state, for snapshots."""
+    initial: Callable[[], S]
+    """The state before the first event."""
+    evolve: Callable[[S, Event], None]
+    decide: Callable[[S, Event], Answers]
+    folds: frozenset[type[Message]]
+    """Inputs and other services' answers that `evolve` and `decide` must see."""
+    answers: frozenset[type[Message]]
+    """What it may answer; `evolve` must see these too."""
