@@ -1,0 +1,65 @@
+"""The tree keeps the promises of its README: few verbs, real commands, one way to test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAX_VERBS = 15
+"""A list that is read at a glance."""
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("services/*.md")])
+
+
+def verbs() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_the_verbs_are_few_and_each_says_what_it_does() -> None:
+    phony = re.search(
+        r"^\.PHONY: ((?:[^\\\n]|\\\n)*)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    assert phony is not None
+    assert set(phony[1].replace("\\", "").split()) == verbs()
+    assert len(verbs()) <= MAX_VERBS
+
+
+def test_ci_runs_the_test_command_of_the_readme_and_nothing_else() -> None:
+    commands = [
+        line
+        for line in (ROOT / ".ci/run").read_text().splitlines()
+        if not line.startswith(("#", "set ", "cd "))
+    ]
+    assert commands == ["exec make test"]
+    assert re.search(r"^make test\b", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_name_verbs_and_files_that_exist(path: Path) -> None:
+    text = path.read_text()
+    named = set(re.findall(r"`(?:[A-Z]+=\S+ )*make ([a-z][a-z-]*)", text))
+    named |= set(re.findall(r"^(?:[A-Z]+=\S+ )*make ([a-z][a-z-]*)", text, re.MULTILINE))
+    assert named <= verbs()
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    missing = [link for link in links if not (path.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
+def test_the_locks_hold_hashes_and_no_addresses(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    packages = re.findall(r"^\S+==\S+", text, re.MULTILINE)
+    assert packages
+    assert len(re.findall(r"^\S+==\S+.*\\\n    --hash=sha256:", text, re.MULTILINE)) == len(
+        packages
+    )
+    assert "://" not in text
+
+
+def test_what_runs_is_locked_alike_in_both_locks() -> None:
+    pin = re.compile(r"^(\S+)==(\S+)", re.MULTILINE)
+    running = dict(pin.findall((ROOT / "requirements.txt").read_text()))
+    developing = dict(pin.findall((ROOT / "requirements-dev.txt").read_text()))
+    assert running.items() <= developing.items()
