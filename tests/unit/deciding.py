@@ -1,12 +1,12 @@
-"""given(log).when(event).then(answers): a core run as the kernel runs it, in a test that reads as one
-sentence.
+"""given(log).when(event).then(answers): a core run as the kernel runs it, in a test that reads as
+one sentence.
 
     Deciding(CORE).given(a, b).when(c).then(d, e)
 
-Every fact is folded, decided, and its answers are folded at once; an unfinished step is read back and
-decided on. On the way the harness holds the core to what the kernel expects of it: decide leaves the
-state alone and says the same thing twice, answers only what the core declares, and every step fits
-one entry.
+Every fact is folded, decided, and its answers are folded at once; an unfinished step is read back
+and decided on. On the way the harness holds the core to what the kernel expects of it: decide leaves
+the state alone and says the same thing twice, answers only what the core declares, and every step
+fits one entry.
 """
 
 from __future__ import annotations
