@@ -21,7 +21,7 @@ class Position(NamedTuple):
 
     segment: int
     sequence: int
-    index: int
+    index: int  # type: ignore[assignment]  # the field hides tuple.index, which nobody needs here
 
     def __str__(self) -> str:
         return f"{self.segment}/{self.sequence}/{self.index}"

@@ -1,0 +1,25 @@
+"""All event types of a cell's log: every reader of a log must know them all."""
+
+from __future__ import annotations
+
+from google.protobuf.message_factory import GetMessageClass
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.entry import EventTypes
+
+SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
+"""The services of a fleet, in the order of a bet's path."""
+
+
+def event_types() -> EventTypes:
+    """Every message of every service's `events.proto`."""
+    return EventTypes(
+        GetMessageClass(descriptor)
+        for module in (table, limits, wallet, shoe, rules, settlement)
+        for descriptor in module.DESCRIPTOR.message_types_by_name.values()
+    )
