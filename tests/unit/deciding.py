@@ -4,9 +4,9 @@ one sentence.
     Deciding(CORE).given(a, b).when(c).then(d, e)
 
 Every fact is folded, decided, and its answers are folded at once; an unfinished step is read back
-and decided on. On the way the harness holds the core to what the kernel expects of it: decide leaves
-the state alone and says the same thing twice, answers only what the core declares, and every step
-fits one entry.
+and decided on. On the way the harness holds the core to what the kernel expects of it: decide
+leaves the state alone and says the same thing twice, answers only what the core declares, and every
+step fits one entry.
 """
 
 from __future__ import annotations

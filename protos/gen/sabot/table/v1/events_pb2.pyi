@@ -145,6 +145,8 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """The account already has requests enough in this round."""
     REFUSAL_TOO_MANY_TABLES: _Refusal.ValueType  # 21
     """The cell has as many open tables as it may."""
+    REFUSAL_ROUND_OVER: _Refusal.ValueType  # 22
+    """The round is over: paid, or voided with its stakes returned."""
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -193,6 +195,8 @@ REFUSAL_TOO_MANY_REQUESTS: Refusal.ValueType  # 20
 """The account already has requests enough in this round."""
 REFUSAL_TOO_MANY_TABLES: Refusal.ValueType  # 21
 """The cell has as many open tables as it may."""
+REFUSAL_ROUND_OVER: Refusal.ValueType  # 22
+"""The round is over: paid, or voided with its stakes returned."""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:
