@@ -1,0 +1,76 @@
+"""Schemas of projections: brought up to date by Alembic, run from within, without an ini file.
+
+The revisions of a service are the modules of its package `services.<name>.migrations`. They are
+found by import, so that they work wherever the packages are installed, and run on the projection's
+own (asynchronous) engine in one transaction, which other processes wait for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, MetaData, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.kernel.databases import IMMEDIATE, open_engine
+
+_LOCK = 0x5AB07
+"""The number of PostgreSQL's advisory lock that migrations hold."""
+
+
+def package_of(service: str) -> str:
+    """The package that holds a service's revisions."""
+    return f"services.{service}.migrations"
+
+
+async def upgrade(url: str, service: str) -> None:
+    """Bring the database at `url` to the newest schema of a service's projection."""
+    engine = open_engine(url)
+    try:
+        await upgrade_engine(engine, package_of(service))
+    finally:
+        await engine.dispose()
+
+
+async def upgrade_engine(engine: AsyncEngine, package: str) -> None:
+    """Bring an engine's database to the newest schema of a package of revisions."""
+    async with engine.connect() as connection:
+        await connection.execution_options(**{IMMEDIATE: True})
+        async with connection.begin():
+            await connection.run_sync(upgrade_connection, package)
+
+
+def upgrade_connection(connection: Connection, package: str) -> None:
+    """Bring a connection's database to the newest schema, within the caller's transaction.
+
+    Raises alembic.util.CommandError where the database has a schema that this build does not know.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    script = scripts(package)
+
+    def steps(revision: Any, _context: MigrationContext) -> Any:  # Any: Alembic's own are untyped
+        return script._upgrade_revs("head", revision)  # noqa: SLF001  # what Alembic's command calls
+
+    context = MigrationContext.configure(connection, opts={"fn": steps})
+    with Operations.context(context):
+        context.run_migrations()
+
+
+def scripts(package: str) -> ScriptDirectory:
+    """The revisions of a package."""
+    folder = import_module(package).__path__[0]
+    return ScriptDirectory(Path(folder), version_locations=[Path(folder)])
+
+
+def differences(connection: Connection, metadata: MetaData) -> list[Any]:
+    """What a database's schema has otherwise than `metadata`, as Alembic tells it."""
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    found: list[Any] = compare_metadata(context, metadata)
+    return found

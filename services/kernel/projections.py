@@ -1,0 +1,485 @@
+"""Projections: what may be asked of a log, kept in SQL beside it.
+
+A `Projector` takes every entry of the cell in log order, folds it by its `Projection` and commits the
+changed rows together with the position and chain hash that they stand for. It is never on the path of
+a write: feeding it only queues; a database that is away is tried again while everything else goes on;
+a queue that overflows is dropped and read from the log later.
+
+Its position is also a witness. Where the log is shorter than the projection, or another one, it
+refuses to go on (`ProjectionAhead`): rebuilding is somebody's explicit act.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.kernel.databases import is_away, open_engine
+from services.kernel.event import Event, Position
+from services.kernel.log import LogUnavailable
+from services.kernel.projection_store import Mark, Overtaken, Projection, ProjectionStore
+from services.kernel.row_changes import Changes
+
+SEGMENT = 1
+"""The only segment so far of every cell's log."""
+END_OF_ENTRY = 0xFFFFFFFF
+"""As an index: everything of the entry."""
+MAX_QUEUED_EVENTS = 50_000
+"""Events that wait to be projected: some seconds of a busy cell. Beyond it memory would grow with
+every second that the database is away, and reading the log again is as quick."""
+BATCH_EVENTS = 4_000
+"""Events of one transaction: enough that a commit costs little, so few that others on the same
+database are not kept waiting."""
+SLICE_EVENTS = 100
+"""Events folded before the event loop gets its turn: about a millisecond."""
+GATHER_S = 0.02
+"""The least time between two commits while nobody waits for a position."""
+RETRY_FIRST_S = 0.1
+RETRY_MOST_S = 5.0
+"""Pauses before the next attempt while the database or the log is away: doubled each time."""
+CLOSE_WAIT_S = 5.0
+"""How long `close` waits for the last batch."""
+
+ReadEvents = Callable[[int], AsyncIterator[tuple[int, bytes, list[Event]]]]
+"""`read_events(after_sequence)`: every entry of the log after a sequence, in order, as (sequence,
+chain hash, events), to the end that the log had when it was asked, or beyond. It may raise
+`LogUnavailable`, which is tried again."""
+
+_log = logging.getLogger(__name__)
+
+
+class ProjectionAhead(Exception):
+    """A projection has seen entries that the log does not hold: the log lost its tail or is another
+    one. Nobody but an operator may decide to go on (and rebuild)."""
+
+    def __init__(self, name: str, mark: Mark, sequence: int | None, head: bytes | None) -> None:
+        if head is not None:
+            found = f"the log has {head.hex()[:16]} at {mark.segment}/{sequence}"
+        elif sequence is not None:
+            found = f"the log ends at {mark.segment}/{sequence}"
+        else:
+            found = f"the log ends before {mark.segment}/{mark.sequence}"
+        super().__init__(
+            f"projection {name} stands at {mark.segment}/{mark.sequence} with head "
+            f"{mark.head.hex()[:16]}, but {found}"
+        )
+        self.name = name
+        self.mark = mark
+        self.log_sequence = sequence
+        self.log_head = head
+
+
+class ProjectionUnavailable(Exception):
+    """The projection's database cannot be read now. Try again later."""
+
+
+class _Entry(NamedTuple):
+    sequence: int
+    head: bytes
+    events: list[Event]
+
+
+class _Batch(NamedTuple):
+    before: Mark
+    after: Mark
+    changes: Changes
+    events: int
+
+
+class Projector:
+    """Keeps one projection in one database.
+
+    - url: SQLAlchemy's, `sqlite+aiosqlite:///…` or `postgresql+asyncpg://…`.
+    - read_events: reads the log again; see `ReadEvents`.
+    - on_failure: told once when it stops for good (a bug in the projection, `ProjectionAhead`).
+    """
+
+    def __init__(
+        self,
+        projection: Projection,
+        url: str,
+        read_events: ReadEvents,
+        *,
+        on_failure: Callable[[Exception], None] | None = None,
+        max_queued_events: int = MAX_QUEUED_EVENTS,
+        engine: AsyncEngine | None = None,
+    ) -> None:
+        self.projection = projection
+        self.engine = engine or open_engine(url)
+        self._read_events = read_events
+        self._on_failure = on_failure
+        self._max_queued_events = max_queued_events
+        self._store = ProjectionStore(self.engine, projection, SEGMENT)
+        self._queue: deque[_Entry] = deque()
+        self._queued_events = 0
+        self._fed = 0
+        self._mark = Mark(SEGMENT, 0, b"")
+        self._batch: _Batch | None = None
+        self._migrated = False
+        self._open = False
+        self._suspect = False
+        self._caught_up = False
+        self._rebuild = False
+        self._stopping = False
+        self._last_commit_s = 0.0
+        self._waiting = 0
+        self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._advanced = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.error: Exception | None = None
+        """Why it stopped for good."""
+        self.away: Exception | None = None
+        """Why the database or the log cannot be used now; None while all is well."""
+        self.overflows = 0
+        """How often the queue was dropped."""
+        self.catch_ups = 0
+        """How often it read from the log."""
+        self.events = 0
+        """Events committed by this process."""
+
+    # ---- for the process -----------------------------------------------------------------------
+
+    async def start(self, *, wait_s: float = 5.0, rebuild: bool = False) -> bool:
+        """Begin, from the committed position or (`rebuild`) from nothing. Returns whether the
+        database answered within `wait_s` seconds; where not, it goes on trying by itself.
+
+        Raises ProjectionAhead, and what else stopped it for good.
+        """
+        self._rebuild = rebuild
+        self._task = asyncio.create_task(self._run(), name=f"projection {self.projection.name}")
+        await self._until(lambda: self._open, wait_s)
+        if self.error is not None:
+            raise self.error
+        return self._open
+
+    def feed(self, sequence: int, head: bytes, events: list[Event]) -> None:
+        """The next entry of the cell, with all its events, as it is folded. Only queues it.
+
+        Entries that are in already are passed over; after a gap it reads from the log.
+        """
+        if self.error is not None:
+            return
+        self._fed = sequence
+        if self._queued_events > self._max_queued_events:
+            self._queue.clear()
+            self._queued_events = 0
+            self.overflows += 1
+        self._queue.append(_Entry(sequence, head, events))
+        self._queued_events += len(events) + 1
+        self._wake.set()
+
+    async def rebuild(self, *, wait_s: float | None = None) -> bool:
+        """Empty the tables and fold the log from its beginning; whether that was done within
+        `wait_s` seconds. Meanwhile queries see what is folded so far, and `position` says so."""
+        self._rebuild = True
+        self._open = False
+        self._wake.set()
+        await self._until(lambda: self._open and self._caught_up, wait_s)
+        if self.error is not None:
+            raise self.error
+        return self._open and self._caught_up
+
+    async def close(self) -> None:
+        """Commit what is queued, within CLOSE_WAIT_S seconds, and let go of the database."""
+        self._stopping = True
+        self._wake.set()
+        self._hurry.set()
+        if self._task is not None:
+            done, _ = await asyncio.wait([self._task], timeout=CLOSE_WAIT_S)
+            if not done:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+        await self.engine.dispose()
+
+    # ---- for queries ---------------------------------------------------------------------------
+
+    @property
+    def position(self) -> Position:
+        """Everything up to here is in the tables."""
+        return Position(self._mark.segment, self._mark.sequence, END_OF_ENTRY)
+
+    @property
+    def head(self) -> bytes:
+        """The log's chain hash at the last entry that is in."""
+        return self._mark.head
+
+    @property
+    def lag(self) -> int:
+        """How many entries it is behind what it was fed."""
+        return max(0, self._fed - self._mark.sequence)
+
+    async def reached(self, position: Position, wait_s: float) -> bool:
+        """Wait until everything up to `position` is in; whether it was, within `wait_s` seconds."""
+        wanted = (position.segment, position.sequence)
+        return await self._until(
+            lambda: self._open and (self._mark.segment, self._mark.sequence) >= wanted, wait_s
+        )
+
+    async def caught_up(self, wait_s: float) -> bool:
+        """Wait until it has read to the end of the log once since it was opened."""
+        return await self._until(lambda: self._open and self._caught_up, wait_s)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[AsyncConnection]:
+        """A connection to read by. Raises ProjectionUnavailable."""
+        if not self._migrated:
+            raise ProjectionUnavailable(f"projection {self.projection.name} is not open yet")
+        try:
+            async with self.engine.connect() as connection:
+                yield connection
+        except Exception as error:
+            if is_away(error):
+                raise ProjectionUnavailable(f"projection {self.projection.name}") from error
+            raise
+
+    async def _until(self, holds: Callable[[], bool], wait_s: float | None) -> bool:
+        """Wait until something holds; it is asked after each commit, and when all is over."""
+        loop = asyncio.get_running_loop()
+        end_s = None if wait_s is None else loop.time() + wait_s
+        self._waiting += 1
+        self._hurry.set()
+        try:
+            while not holds():
+                if self.error is not None or (self._task is not None and self._task.done()):
+                    return False
+                advanced = self._advanced
+                try:
+                    async with asyncio.timeout_at(end_s):
+                        await advanced.wait()
+                except TimeoutError:
+                    return holds()
+            return True
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._stopping:
+                self._hurry.clear()
+
+    # ---- its own task --------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        pause_s = RETRY_FIRST_S
+        try:
+            while not (self._stopping and self._idle()):
+                try:
+                    await self._step()
+                except Overtaken:
+                    self._suspect = True
+                except Exception as error:
+                    if not (is_away(error) or isinstance(error, LogUnavailable)):
+                        raise
+                    if self._stopping:
+                        return
+                    self._say_away(error)
+                    self._suspect = True
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(2 * pause_s, RETRY_MOST_S)
+                else:
+                    pause_s = RETRY_FIRST_S
+                    self.away = None
+        except Exception as error:  # noqa: BLE001  # kept, logged and told; bets go on without it
+            self.error = error
+            self._queue.clear()
+            _log.exception("projection %s stopped", self.projection.name)
+            if self._on_failure is not None:
+                self._on_failure(error)
+        finally:
+            self._announce()
+
+    def _idle(self) -> bool:
+        return not self._open or (self._batch is None and not self._queue)
+
+    def _say_away(self, error: Exception) -> None:
+        if self.away is None:
+            _log.warning("projection %s waits: %s", self.projection.name, error)
+        self.away = error
+
+    async def _step(self) -> None:
+        """One thing: open, make sure after an error, read from the log, or commit a batch."""
+        if not self._open:
+            await self._begin()
+        elif self._suspect:
+            await self._make_sure()
+        elif self._batch is not None:
+            await self._commit()
+        elif not self._caught_up:
+            await self._catch_up()
+        else:
+            await self._take_queued()
+
+    async def _begin(self) -> None:
+        if not self._migrated:
+            # Alembic takes a third of a second to import: only where there is something to open.
+            from services.kernel.migrations import upgrade_engine  # noqa: PLC0415
+
+            await upgrade_engine(self.engine, self.projection.migrations)
+            self._migrated = True
+        self._batch = None
+        if self._rebuild:
+            await self._store.clear()
+        self._mark = await self._store.load()
+        await self._hold_against_log()
+        self._rebuild = False
+        self._suspect = False
+        self._caught_up = False
+        self._open = True
+        self._announce()
+
+    async def _hold_against_log(self) -> None:
+        """The log must hold what this projection has seen."""
+        mark = self._mark
+        if not mark.sequence:
+            return
+        async with _closing(self._read_events(mark.sequence - 1)) as reader:
+            async for sequence, head, _ in reader:
+                if (sequence, head) == (mark.sequence, mark.head):
+                    return
+                raise ProjectionAhead(self.projection.name, mark, sequence, head)
+        fed = self._fed if 0 < self._fed < mark.sequence else None
+        raise ProjectionAhead(self.projection.name, mark, fed, None)
+
+    async def _make_sure(self) -> None:
+        """After an error: whose commit stands? A commit whose answer was lost may have been done, and
+        another replica may have been first."""
+        stands = await self._store.mark()
+        batch = self._batch
+        if batch is not None and stands == batch.after:
+            self._committed(batch)
+        elif stands != self._mark:
+            self._batch = None
+            self._mark = await self._store.load()
+            self._caught_up = False
+            self._announce()
+        self._suspect = False
+
+    async def _take_queued(self) -> None:
+        """Wait for entries, and make them a batch."""
+        if not self._queue:
+            self._wake.clear()
+            if self._fed > self._mark.sequence:
+                self._caught_up = False  # What lay between was dropped.
+            elif not self._stopping:
+                await self._wake.wait()
+            return
+        await self._gather()
+        entries: list[_Entry] = []
+        expected = self._mark.sequence + 1
+        count = 0
+        while self._queue and count < BATCH_EVENTS:
+            entry = self._queue[0]
+            if entry.sequence > expected:
+                break
+            self._queue.popleft()
+            self._queued_events -= len(entry.events) + 1
+            if entry.sequence == expected:
+                entries.append(entry)
+                expected += 1
+                count += len(entry.events)
+            elif entry.sequence == self._mark.sequence and entry.head != self._mark.head:
+                raise ProjectionAhead(
+                    self.projection.name, self._mark, entry.sequence, entry.head
+                )
+        if entries:
+            await self._fold(entries)
+        elif self._queue:
+            self._caught_up = False
+
+    async def _gather(self) -> None:
+        """Let entries come together, unless somebody waits or enough are there."""
+        loop = asyncio.get_running_loop()
+        rest_s = self._last_commit_s + GATHER_S - loop.time()
+        if rest_s <= 0 or self._queued_events >= BATCH_EVENTS:
+            return
+        try:
+            async with asyncio.timeout(rest_s):
+                await self._hurry.wait()
+        except TimeoutError:
+            return
+
+    async def _catch_up(self) -> None:
+        """Read from the log what is missing, until the queue goes on from there."""
+        self.catch_ups += 1
+        begun_at = self._mark.sequence
+        entries: list[_Entry] = []
+        count = 0
+        expected = self._mark.sequence + 1
+        async with _closing(self._read_events(self._mark.sequence)) as reader:
+            async for sequence, head, events in reader:
+                if sequence != expected:
+                    raise LogUnavailable(f"entry {expected} is missing before {sequence}")
+                entries.append(_Entry(sequence, head, events))
+                expected += 1
+                count += len(events)
+                if count >= BATCH_EVENTS:
+                    await self._fold(entries)
+                    await self._commit()
+                    entries, count = [], 0
+                if self._stopping or self._rebuild or self._meets_queue(sequence):
+                    break
+        if entries:
+            await self._fold(entries)
+            await self._commit()
+        if self._fed <= self._mark.sequence or self._meets_queue(self._mark.sequence):
+            self._caught_up = True
+            self._announce()
+        elif self._stopping:
+            self._queue.clear()
+        elif self._mark.sequence == begun_at:
+            await asyncio.sleep(GATHER_S)  # The log's reader is itself a little behind.
+
+    def _meets_queue(self, sequence: int) -> bool:
+        return bool(self._queue) and self._queue[0].sequence <= sequence + 1
+
+    async def _fold(self, entries: list[_Entry]) -> None:
+        """Fold entries into a batch, which is then committed, however often that is tried."""
+        changes = Changes()
+        count = 0
+        slice_: list[Event] = []
+        for entry in entries:
+            slice_.extend(entry.events)
+            if len(slice_) >= SLICE_EVENTS:
+                self.projection.apply(slice_, changes)
+                count += len(slice_)
+                slice_ = []
+                await asyncio.sleep(0)
+        self.projection.apply(slice_, changes)
+        count += len(slice_)
+        last = entries[-1]
+        after = Mark(SEGMENT, last.sequence, last.head)
+        self._batch = _Batch(self._mark, after, changes, count)
+
+    async def _commit(self) -> None:
+        batch = self._batch
+        if batch is None:
+            return
+        await self._store.commit(batch.before, batch.after, batch.changes)
+        self._committed(batch)
+
+    def _committed(self, batch: _Batch) -> None:
+        self._batch = None
+        self._mark = batch.after
+        self.events += batch.events
+        self._last_commit_s = asyncio.get_running_loop().time()
+        self._announce()
+
+    def _announce(self) -> None:
+        advanced, self._advanced = self._advanced, asyncio.Event()
+        advanced.set()
+
+
+@asynccontextmanager
+async def _closing(
+    reader: AsyncIterator[tuple[int, bytes, list[Event]]],
+) -> AsyncIterator[AsyncIterator[tuple[int, bytes, list[Event]]]]:
+    """End a reader that is left before its end, where it is a generator."""
+    try:
+        yield reader
+    finally:
+        if isinstance(reader, AsyncGenerator):
+            await reader.aclose()

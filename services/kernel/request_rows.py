@@ -1,0 +1,220 @@
+"""Requests and what became of them, as rows: part of a service's projection.
+
+A request is an input with a request id. Its outcome is found by following causes: the input is
+answered by its service, that answer perhaps by the next service, and so on to the answer that is
+nobody's input any more. What waits for an answer is a *link*; links stand in a table too, so that a
+restart in the middle of a chain goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+from sqlalchemy import (
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Row,
+    Select,
+    String,
+    Table,
+    Text,
+    select,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from sabot.log.v1.events_pb2 import InputFailed, RequestRepeated, RetryInput
+from services.kernel.databases import KeyInteger, position_key, position_of_key
+from services.kernel.event import Event, Position
+from services.kernel.row_changes import Changes
+
+TAKEN = 0
+PENDING = 1
+REFUSED = 2
+"""Ranks of rows with the same id: at most one was taken; one that is pending may yet be; a refusal
+counts only where there is nothing else (such as an id that came early, or again with another body)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKinds:
+    """Which inputs are requests, and how their outcomes are found."""
+
+    scopes: Mapping[type[Message], str]
+    """Inputs, with the name of the field that narrows the scope of their ids; empty: none does."""
+    onward: Mapping[type[Message], str]
+    """Answers that are not the outcome yet, with the service that answers them."""
+    refusals: Set[type[Message]]
+    """Outcomes that leave the request id free or say that another request holds it."""
+
+
+class Link(NamedTuple):
+    """An event that waits for the answer that matters to a request."""
+
+    request: int
+    """Key of the position of the request."""
+    service: str
+    """Who answers it."""
+    partner: str
+    """The partner of the request; a retry's answers name none themselves."""
+    retry_of: int | None
+    """Where it is an operator's retry: the key of what failed."""
+    failed: bool
+    """Whether its answer was `InputFailed`; it stays for a retry."""
+
+
+class RequestRows:
+    """The tables `requests` and `request_links` of a projection."""
+
+    def __init__(self, metadata: MetaData, kinds: RequestKinds) -> None:
+        self._kinds = kinds
+        self.requests = Table(
+            "requests",
+            metadata,
+            Column("position", KeyInteger, primary_key=True, autoincrement=False),
+            Column("actor", Text, nullable=False),
+            Column("partner", Text, nullable=False),
+            Column("scope", Text, nullable=False),
+            Column("request_id", Text, nullable=False),
+            Column("rank", Integer, nullable=False),
+            Column("input_type", Text, nullable=False),
+            Column("outcome_type", Text),
+            Column("outcome_body", LargeBinary),
+            Column("outcome_position", KeyInteger),
+            Index("requests_by_id", "actor", "scope", "request_id"),
+        )
+        self.links = Table(
+            "request_links",
+            metadata,
+            Column("position", KeyInteger, primary_key=True, autoincrement=False),
+            Column("request", KeyInteger, nullable=False),
+            Column("service", String(64), nullable=False),
+            Column("partner", Text, nullable=False),
+            Column("retry_of", KeyInteger),
+            Column("failed", Integer, nullable=False),
+        )
+        self._pending: dict[Position, Link] = {}
+
+    async def load(self, connection: AsyncConnection) -> None:
+        """Take the links from their table."""
+        rows = await connection.execute(select(self.links))
+        self._pending = {
+            position_of_key(row.position): Link(
+                row.request, row.service, row.partner, row.retry_of, bool(row.failed)
+            )
+            for row in rows
+        }
+
+    def asked(self, event: Event, changes: Changes) -> None:
+        """Take an input: perhaps a request, or an operator's retry of something that failed."""
+        body_type = type(event.body)
+        scope = self._kinds.scopes.get(body_type)
+        if scope is None:
+            if isinstance(event.body, RetryInput):
+                self._retried(event, event.body, changes)
+            return
+        request_id = getattr(event.body, "request_id")  # noqa: B009  # every request has one
+        if not request_id:
+            return  # A timer's order: nobody asks for its outcome.
+        key = position_key(event.position)
+        changes[self.requests].insert(
+            (key,),
+            {
+                "position": key,
+                "actor": event.actor,
+                "partner": event.partner,
+                "scope": getattr(event.body, scope) if scope else "",
+                "request_id": request_id,
+                "rank": PENDING,
+                "input_type": body_type.DESCRIPTOR.full_name,
+                "outcome_type": None,
+                "outcome_body": None,
+                "outcome_position": None,
+            },
+        )
+        self._link(event.position, Link(key, event.service, event.partner, None, False), changes)
+
+    def answered(self, event: Event, changes: Changes) -> Link | None:
+        """Take an answer; the link that it answers, if it is part of a request's chain."""
+        cause = event.cause
+        link = self._pending.get(cause) if cause is not None else None
+        if cause is None or link is None or link.service != event.service or link.failed:
+            return None
+        body = event.body
+        body_type = type(body)
+        if body_type is InputFailed and link.retry_of is None:
+            self._link(cause, link._replace(failed=True), changes)
+        else:
+            self._unlink(cause, changes)
+            if link.retry_of is not None and body_type is not InputFailed:
+                self._unlink(position_of_key(link.retry_of), changes)
+        if body_type is RequestRepeated:
+            changes[self.requests].delete((link.request,))
+            return link
+        onward = self._kinds.onward.get(body_type)
+        if onward is not None:
+            self._link(event.position, Link(link.request, onward, link.partner, None, False), changes)
+            return link
+        refused = body_type is InputFailed or body_type in self._kinds.refusals
+        changes[self.requests].update(
+            (link.request,),
+            {
+                "rank": REFUSED if refused else TAKEN,
+                "outcome_type": body_type.DESCRIPTOR.full_name,
+                "outcome_body": body.SerializeToString(),
+                "outcome_position": position_key(event.position),
+            },
+        )
+        return link
+
+    def by_id(self, actor: str, scope: str, request_id: str) -> Select[tuple[object, ...]]:
+        """Selects the row that stands for an id."""
+        row = self.requests.c
+        return (
+            select(self.requests)
+            .where(row.actor == actor, row.scope == scope, row.request_id == request_id)
+            .order_by(row.rank, row.position)
+            .limit(1)
+        )
+
+    def by_position(self, position: Position) -> Select[tuple[object, ...]]:
+        """Selects the request at a position."""
+        return select(self.requests).where(self.requests.c.position == position_key(position))
+
+    def _retried(self, event: Event, body: RetryInput, changes: Changes) -> None:
+        failed = Position(body.position.segment, body.position.sequence, body.position.index)
+        link = self._pending.get(failed)
+        if link is not None and link.failed:
+            again = link._replace(retry_of=position_key(failed), failed=False)
+            self._link(event.position, again, changes)
+
+    def _link(self, position: Position, link: Link, changes: Changes) -> None:
+        self._pending[position] = link
+        key = position_key(position)
+        row = {
+            "position": key,
+            "request": link.request,
+            "service": link.service,
+            "partner": link.partner,
+            "retry_of": link.retry_of,
+            "failed": int(link.failed),
+        }
+        if link.failed:
+            changes[self.links].save((key,), row)
+        else:
+            changes[self.links].insert((key,), row)
+
+    def _unlink(self, position: Position, changes: Changes) -> None:
+        if self._pending.pop(position, None) is not None:
+            changes[self.links].delete((position_key(position),))
+
+
+def failed_input(row: Row[tuple[object, ...]]) -> InputFailed | None:
+    """What failed, where that is the outcome of a request's row."""
+    if row._mapping["outcome_type"] != InputFailed.DESCRIPTOR.full_name:  # noqa: SLF001  # public API
+        return None
+    return InputFailed.FromString(row._mapping["outcome_body"])  # noqa: SLF001  # SQLAlchemy's API
