@@ -1,0 +1,281 @@
+"""Limits: may these bets stand, may these be taken back? (LIM-1, LIM-4, LIM-8, MON-4)
+
+A stake counts against limits from its approval; it covers raises and withdrawals only once the
+wallet has reserved it. Whatever the wallet declines, returns or fails to decide is released.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as log
+from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import events_pb2 as wallets
+from services.kernel.event import Answers, Core, Event
+from services.limits.domain.judging import judged, judged_rest
+from services.limits.domain.state import (
+    BetStanding,
+    Book,
+    BookStanding,
+    HeldBet,
+    Holding,
+    LimitsState,
+    StakeLimits,
+    TableLimits,
+    cover,
+    hold,
+    leave,
+    release,
+)
+
+SERVICE = "limits"
+
+Folded = (
+    tables.BetsPlaced
+    | wallets.StakeReserved
+    | wallets.StakeDeclined
+    | wallets.StakeReturned
+    | wallets.DepositRequested
+    | tables.BetsWithdrawn
+    | tables.BettingClosed
+    | tables.RoundOpened
+    | tables.RoundVoided
+    | tables.RoundClosed
+    | tables.TableOpened
+    | tables.TableClosed
+    | log.InputFailed
+)
+Answered = (
+    limits.BetsApproved
+    | limits.BetsRefused
+    | limits.WithdrawalApproved
+    | limits.WithdrawalRefused
+    | limits.DepositApproved
+    | limits.BookClosed
+    | limits.BookVoided
+)
+FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
+ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
+
+APPROVAL = str(limits.BetsApproved.DESCRIPTOR.full_name)
+
+
+def evolve(state: LimitsState, event: Event) -> None:
+    """Fold one event."""
+    body = cast("Folded | Answered", event.body)
+    match body:
+        case limits.BetsApproved():
+            _approve(state, event, body)
+        case wallets.StakeReserved():
+            holding = _holding(state, event.partner, body)
+            if holding is not None:
+                for bet in body.bets:
+                    cover(holding, bet.bet_id)
+        case wallets.StakeDeclined():
+            _release(state, event.partner, body)
+        case wallets.StakeReturned():
+            _release(state, body.partner_id, body)
+        case limits.WithdrawalApproved():
+            holding = _holding(state, event.partner, body)
+            if holding is not None:
+                for bet in body.bets:
+                    leave(holding, bet.bet_id)
+        case log.InputFailed():
+            # A bet whose path failed counts as declined: what the wallet could not decide is off.
+            if event.service == "wallet" and body.input_type == APPROVAL:
+                failed = limits.BetsApproved.FromString(body.input_body)
+                _release(state, event.partner, failed)
+        case tables.TableOpened():
+            state.tables[body.spec.table_id] = _table_limits(body)
+        case tables.TableClosed():
+            state.tables.pop(body.table_id, None)
+        case tables.RoundOpened():
+            in_force = state.tables.get(body.table_id)
+            if in_force is not None:
+                state.books[body.round_id] = Book(body.table_id, in_force)
+        case tables.BettingClosed():
+            _set_standing(state, body.round_id, BookStanding.CLOSED)
+        case tables.RoundVoided():
+            _set_standing(state, body.round_id, BookStanding.VOIDED)
+        case tables.RoundClosed():
+            state.books.pop(body.round_id, None)
+        case (
+            tables.BetsPlaced()
+            | tables.BetsWithdrawn()
+            | wallets.DepositRequested()
+            | limits.BetsRefused()
+            | limits.WithdrawalRefused()
+            | limits.DepositApproved()
+            | limits.BookClosed()
+            | limits.BookVoided()
+        ):
+            pass
+        case _:
+            assert_never(body)
+
+
+def decide(state: LimitsState, event: Event) -> Answers:
+    """Answer one event."""
+    body = cast("Folded", event.body)
+    match body:
+        case tables.BetsPlaced():
+            return [_judge_bets(state, event, body)]
+        case tables.BetsWithdrawn():
+            return [_judge_withdrawal(state, event, body)]
+        case tables.BettingClosed():
+            return [limits.BookClosed(table_id=body.table_id, round_id=body.round_id)]
+        case tables.RoundVoided():
+            return [limits.BookVoided(table_id=body.table_id, round_id=body.round_id)]
+        case wallets.DepositRequested():
+            return [
+                limits.DepositApproved(
+                    request_id=body.request_id,
+                    account_id=body.account_id,
+                    currency_code=body.currency_code,
+                    amount_minor=body.amount_minor,
+                )
+            ]
+        case (
+            wallets.StakeReserved()
+            | wallets.StakeDeclined()
+            | wallets.StakeReturned()
+            | tables.RoundOpened()
+            | tables.RoundClosed()
+            | tables.TableOpened()
+            | tables.TableClosed()
+            | log.InputFailed()
+        ):
+            return ()
+        case _:
+            assert_never(body)
+
+
+def _judge_bets(
+    state: LimitsState, event: Event, body: tables.BetsPlaced
+) -> limits.BetsApproved | limits.BetsRefused:
+    """Order of refusals: a decision that failed before, a closed book, then bet by bet."""
+    book = state.books.get(body.round_id)
+    if event.retried:
+        # The table has counted it as declined long since (and the deal may be over).
+        violations = [limits.Violation(limit=limits.LIMIT_FAILED)]
+    elif book is None or book.standing is not BookStanding.OPEN:
+        violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
+    else:
+        holding = book.holdings.get((event.partner, body.account_id))
+        violations = judged(book, holding, [(bet.bet, bet.stake_minor) for bet in body.bets])
+    if violations:
+        return limits.BetsRefused(
+            request_id=body.request_id,
+            account_id=body.account_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+            bet_ids=[bet.bet_id for bet in body.bets],
+            violations=violations,
+        )
+    return limits.BetsApproved(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        table_id=body.table_id,
+        round_id=body.round_id,
+        currency_code=body.currency_code,
+        bets=body.bets,
+    )
+
+
+def _judge_withdrawal(
+    state: LimitsState, event: Event, body: tables.BetsWithdrawn
+) -> limits.WithdrawalApproved | limits.WithdrawalRefused:
+    """LIM-8. Bets that are off already (refused, declined, leaving) are left out of the answer."""
+    book = state.books.get(body.round_id)
+    leaving = {}
+    if book is None or book.standing is not BookStanding.OPEN:
+        # In order this cannot be; a retry may come after the cards.
+        violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
+    else:
+        violations = []
+        holding = book.holdings.get((event.partner, body.account_id))
+        if holding is not None:
+            leaving = {
+                bet.bet_id: bet
+                for bet in body.bets
+                if (held := holding.bets.get(bet.bet_id)) is not None
+                and held.standing is not BetStanding.LEAVING
+            }
+            violations = judged_rest(book, holding, leaving)
+    if violations:
+        return limits.WithdrawalRefused(
+            request_id=body.request_id,
+            account_id=body.account_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+            bet_ids=[bet.bet_id for bet in body.bets],
+            violations=violations,
+        )
+    return limits.WithdrawalApproved(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        table_id=body.table_id,
+        round_id=body.round_id,
+        bets=leaving.values(),
+    )
+
+
+def _approve(state: LimitsState, event: Event, body: limits.BetsApproved) -> None:
+    book = state.books.get(body.round_id)
+    if book is None:
+        return
+    owner = (event.partner, body.account_id)
+    for bet in body.bets:
+        held = HeldBet(bet.bet, bet.stake_minor, body.request_id, BetStanding.APPROVED)
+        hold(book, owner, bet.bet_id, held)
+
+
+def _holding(
+    state: LimitsState, partner: str, body: wallets.StakeReserved | limits.WithdrawalApproved
+) -> Holding | None:
+    book = state.books.get(body.round_id)
+    return None if book is None else book.holdings.get((partner, body.account_id))
+
+
+def _release(
+    state: LimitsState,
+    partner: str,
+    body: wallets.StakeDeclined | wallets.StakeReturned | limits.BetsApproved,
+) -> None:
+    book = state.books.get(body.round_id)
+    if book is not None:
+        for bet in body.bets:
+            release(book, (partner, body.account_id), bet.bet_id)
+
+
+def _set_standing(state: LimitsState, round_id: str, standing: BookStanding) -> None:
+    book = state.books.get(round_id)
+    if book is not None:
+        book.standing = standing
+
+
+def _table_limits(body: tables.TableOpened) -> TableLimits:
+    return TableLimits(
+        revision=body.revision,
+        game=body.spec.rule_set.game,
+        limits={
+            limit.bet: StakeLimits(limit.min_minor, limit.max_minor, limit.step_minor)
+            for limit in body.spec.limits
+        },
+    )
+
+
+CORE: Core[LimitsState] = Core(
+    service=SERVICE,
+    schema=1,
+    behaviour=1,
+    state_type=LimitsState,
+    initial=LimitsState,
+    evolve=evolve,
+    decide=decide,
+    folds=FOLDS,
+    answers=ANSWERS,
+)

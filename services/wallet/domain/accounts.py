@@ -1,0 +1,209 @@
+"""Requests about accounts: open, close, block, pay in, pay out.
+
+Order of refusals: the request id (expired or ahead of time, repeated, reused), then how the account
+stands, then its currency, then the amount.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import entry_pb2
+from sabot.log.v1 import events_pb2 as log
+from sabot.wallet.v1 import events_pb2 as wallets
+from services.kernel.event import Event, InvariantViolated
+from services.kernel.requests import Standing as IdStanding
+from services.wallet.domain.state import Account, Standing, WalletState
+
+MAX_ACCOUNTS = 1_000_000
+"""Accounts that a partner may ever open: all of them are in memory, about 400 bytes each."""
+MAX_BALANCE_MINOR = 10**15
+"""The most that deposits may bring an account to: a thousand of the largest ones. Together with all
+that can be won it stays far inside 64 bits. Winnings are never refused by it."""
+
+Request = (
+    wallets.OpenAccount
+    | wallets.CloseAccount
+    | wallets.BlockAccount
+    | wallets.UnblockAccount
+    | wallets.Deposit
+    | wallets.Withdraw
+)
+
+ID_DECLINES = frozenset(
+    {
+        wallets.DECLINE_REQUEST_EXPIRED,
+        wallets.DECLINE_REQUEST_ID_AHEAD,
+        wallets.DECLINE_REQUEST_ID_REUSED,
+    }
+)
+"""Declines that speak of the request id alone: an earlier request with this id is not touched."""
+
+
+def use_request_id(state: WalletState, event: Event, body: Request) -> None:
+    """Remember a request's id, if this is its first use. Part of evolve."""
+    scope = _scope(event, body)
+    if _id_standing(state, event, scope, body)[0] is IdStanding.NEW:
+        state.requests.use(scope, body.request_id, body.request_hash, event.position, event.time_us)
+
+
+def answer_request(state: WalletState, event: Event, body: Request) -> Message:
+    """Answer one request."""
+    if not event.retried:
+        refused = _refused_by_id(state, event, body)
+        if refused is not None:
+            return refused
+    decline = _decline(state, event.partner, body)
+    if decline is not None:
+        return declined(body, decline)
+    match body:
+        case wallets.OpenAccount():
+            return wallets.AccountOpened(
+                account_id=body.account_id, currency_code=body.currency_code
+            )
+        case wallets.CloseAccount():
+            return wallets.AccountClosed(account_id=body.account_id)
+        case wallets.BlockAccount():
+            return wallets.AccountBlocked(account_id=body.account_id)
+        case wallets.UnblockAccount():
+            return wallets.AccountUnblocked(account_id=body.account_id)
+        case wallets.Deposit():
+            return wallets.DepositRequested(
+                request_id=body.request_id,
+                account_id=body.account_id,
+                currency_code=body.currency_code,
+                amount_minor=body.amount_minor,
+            )
+        case wallets.Withdraw():
+            return wallets.FundsWithdrawn(
+                request_id=body.request_id,
+                account_id=body.account_id,
+                currency_code=body.currency_code,
+                amount_minor=body.amount_minor,
+            )
+
+
+def answer_approval(
+    state: WalletState, partner: str, request_id: str
+) -> wallets.FundsDeposited | wallets.AccountRequestDeclined | None:
+    """Limits approved a deposit: the account may have been blocked, closed or filled meanwhile.
+
+    None: the deposit is decided already.
+    """
+    deposit = state.deposits.get((partner, request_id))
+    if deposit is None:
+        return None
+    account = state.accounts[partner, deposit.account_id]
+    decline = _decline_money_in(account, deposit.currency_code, deposit.amount_minor)
+    if decline is not None:
+        return wallets.AccountRequestDeclined(
+            request_id=request_id, account_id=deposit.account_id, decline=decline
+        )
+    return wallets.FundsDeposited(
+        request_id=request_id,
+        account_id=deposit.account_id,
+        currency_code=deposit.currency_code,
+        amount_minor=deposit.amount_minor,
+    )
+
+
+def declined(body: Request, decline: wallets.Decline.ValueType) -> wallets.AccountRequestDeclined:
+    """The refusal of a request."""
+    return wallets.AccountRequestDeclined(
+        request_id=body.request_id, account_id=body.account_id, decline=decline
+    )
+
+
+def _scope(event: Event, body: Request) -> str:
+    """In whose name an id is unique: operators act on the accounts of many partners."""
+    if isinstance(body, wallets.BlockAccount | wallets.UnblockAccount):
+        return event.actor
+    return event.partner
+
+
+def _id_standing(
+    state: WalletState, event: Event, scope: str, body: Request
+) -> tuple[IdStanding, entry_pb2.Position | None]:
+    try:
+        standing, first = state.requests.standing(
+            scope, body.request_id, body.request_hash, event.time_us
+        )
+    except ValueError:
+        # No UUIDv7, which the edge refuses: it tells no time, so it cannot be told from an old one.
+        return IdStanding.EXPIRED, None
+    if first is None:
+        return standing, None
+    if first == event.position:
+        return IdStanding.NEW, None  # This very request, folded a moment ago.
+    return standing, entry_pb2.Position(
+        segment=first.segment, sequence=first.sequence, index=first.index
+    )
+
+
+def _refused_by_id(state: WalletState, event: Event, body: Request) -> Message | None:
+    standing, first = _id_standing(state, event, _scope(event, body), body)
+    match standing:
+        case IdStanding.NEW:
+            return None
+        case IdStanding.EXPIRED:
+            return declined(body, wallets.DECLINE_REQUEST_EXPIRED)
+        case IdStanding.AHEAD:
+            return declined(body, wallets.DECLINE_REQUEST_ID_AHEAD)
+        case IdStanding.REPEATED:
+            return log.RequestRepeated(request_id=body.request_id, first=first)
+        case IdStanding.REUSED:
+            return declined(body, wallets.DECLINE_REQUEST_ID_REUSED)
+
+
+def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline.ValueType | None:
+    account = state.accounts.get((partner, body.account_id))
+    if isinstance(body, wallets.OpenAccount):
+        if account is not None and account.standing is Standing.CLOSED:
+            return wallets.DECLINE_ACCOUNT_CLOSED
+        if account is not None:
+            return wallets.DECLINE_ACCOUNT_EXISTS
+        if state.opened.get(partner, 0) >= MAX_ACCOUNTS:
+            return wallets.DECLINE_TOO_MANY_ACCOUNTS
+        return None
+    if account is None:
+        return wallets.DECLINE_UNKNOWN_ACCOUNT
+    if account.standing is Standing.CLOSED:
+        return wallets.DECLINE_ACCOUNT_CLOSED
+    match body:
+        case wallets.CloseAccount():
+            empty = not account.available_minor and not account.reserved_minor
+            return None if empty else wallets.DECLINE_ACCOUNT_NOT_EMPTY
+        case wallets.BlockAccount():
+            blocked = account.standing is Standing.BLOCKED
+            return wallets.DECLINE_ACCOUNT_BLOCKED if blocked else None
+        case wallets.UnblockAccount():
+            blocked = account.standing is Standing.BLOCKED
+            return None if blocked else wallets.DECLINE_NOT_BLOCKED
+        case wallets.Deposit():
+            _positive(body.amount_minor)
+            return _decline_money_in(account, body.currency_code, body.amount_minor)
+        case wallets.Withdraw():
+            _positive(body.amount_minor)
+            if account.currency_code != body.currency_code:
+                return wallets.DECLINE_CURRENCY_MISMATCH
+            enough = account.available_minor >= body.amount_minor
+            return None if enough else wallets.DECLINE_INSUFFICIENT_FUNDS
+
+
+def _decline_money_in(
+    account: Account, currency_code: str, amount_minor: int
+) -> wallets.Decline.ValueType | None:
+    if account.standing is Standing.CLOSED:
+        return wallets.DECLINE_ACCOUNT_CLOSED
+    if account.standing is Standing.BLOCKED:
+        return wallets.DECLINE_ACCOUNT_BLOCKED
+    if account.currency_code != currency_code:
+        return wallets.DECLINE_CURRENCY_MISMATCH
+    if account.available_minor + account.reserved_minor + amount_minor > MAX_BALANCE_MINOR:
+        return wallets.DECLINE_BALANCE_TOO_LARGE
+    return None
+
+
+def _positive(amount_minor: int) -> None:
+    if amount_minor < 1:
+        raise InvariantViolated(f"an amount of {amount_minor} minor units passed the edge")

@@ -1,0 +1,212 @@
+"""The wallet: accounts and their money, by double entry.
+
+Money moves only by the postings of an answer (`postings.py`); evolve applies exactly those.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as log
+from sabot.settlement.v1 import events_pb2 as settlements
+from sabot.wallet.v1 import events_pb2 as wallets
+from services.kernel.event import Answers, Core, Event
+from services.wallet.domain.accounts import (
+    ID_DECLINES,
+    Request,
+    answer_approval,
+    answer_request,
+    use_request_id,
+)
+from services.wallet.domain.postings import Kind, postings
+from services.wallet.domain.stakes import (
+    drop,
+    end,
+    hold,
+    of_round,
+    pay,
+    reserve,
+    return_step,
+    take_back,
+)
+from services.wallet.domain.state import Account, PendingDeposit, Standing, WalletState
+
+SERVICE = "wallet"
+
+Folded = (
+    limits.BetsApproved
+    | settlements.BetsSettled
+    | limits.WithdrawalApproved
+    | limits.BookClosed
+    | limits.BookVoided
+    | settlements.RoundSettled
+    | limits.DepositApproved
+    | log.InputFailed
+    | Request
+)
+Answered = (
+    wallets.StakeReserved
+    | wallets.StakeDeclined
+    | wallets.StakeReturned
+    | wallets.StakesSealed
+    | wallets.PayoutPosted
+    | wallets.RoundPaid
+    | wallets.RoundReturned
+    | wallets.DepositRequested
+    | wallets.FundsDeposited
+    | wallets.FundsWithdrawn
+    | wallets.AccountOpened
+    | wallets.AccountClosed
+    | wallets.AccountBlocked
+    | wallets.AccountUnblocked
+    | wallets.AccountRequestDeclined
+    | log.RequestRepeated
+)
+FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
+ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
+
+DEPOSIT_REQUESTED = str(wallets.DepositRequested.DESCRIPTOR.full_name)
+
+
+def evolve(state: WalletState, event: Event) -> None:
+    """Fold one event."""
+    body = cast("Folded | Answered", event.body)
+    match body:
+        case wallets.StakeReserved():
+            hold(state, event.partner, body)
+            _post(state, event)
+        case wallets.PayoutPosted() | wallets.StakeReturned():
+            drop(state, body)
+            _post(state, event)
+        case wallets.FundsWithdrawn():
+            _post(state, event)
+        case wallets.FundsDeposited():
+            state.deposits.pop((event.partner, body.request_id), None)
+            _post(state, event)
+        case (
+            wallets.OpenAccount()
+            | wallets.CloseAccount()
+            | wallets.BlockAccount()
+            | wallets.UnblockAccount()
+            | wallets.Deposit()
+            | wallets.Withdraw()
+        ):
+            use_request_id(state, event, body)
+        case limits.BookClosed():
+            of_round(state, body).sealed = True
+        case limits.BookVoided():
+            of_round(state, body).voided = True
+        case wallets.RoundPaid() | wallets.RoundReturned():
+            state.rounds.pop(body.round_id, None)
+        case wallets.AccountOpened():
+            state.accounts[event.partner, body.account_id] = Account(body.currency_code)
+            state.opened[event.partner] = state.opened.get(event.partner, 0) + 1
+        case wallets.AccountClosed():
+            state.accounts[event.partner, body.account_id].standing = Standing.CLOSED
+        case wallets.AccountBlocked():
+            state.accounts[event.partner, body.account_id].standing = Standing.BLOCKED
+        case wallets.AccountUnblocked():
+            state.accounts[event.partner, body.account_id].standing = Standing.OPEN
+        case wallets.DepositRequested():
+            state.deposits[event.partner, body.request_id] = PendingDeposit(
+                body.account_id, body.currency_code, body.amount_minor
+            )
+        case wallets.AccountRequestDeclined():
+            if body.decline not in ID_DECLINES:
+                state.deposits.pop((event.partner, body.request_id), None)
+        case (
+            limits.BetsApproved()
+            | limits.WithdrawalApproved()
+            | limits.DepositApproved()
+            | settlements.BetsSettled()
+            | settlements.RoundSettled()
+            | log.InputFailed()
+            | wallets.StakeDeclined()
+            | wallets.StakesSealed()
+            | log.RequestRepeated()
+        ):
+            pass
+        case _:
+            assert_never(body)
+
+
+def decide(state: WalletState, event: Event) -> Answers:
+    """Answer one event."""
+    body = cast("Folded | wallets.StakeReturned", event.body)
+    match body:
+        case limits.BetsApproved():
+            return [reserve(state, event, body)]
+        case settlements.BetsSettled():
+            return [pay(state, body)]
+        case limits.WithdrawalApproved():
+            return [take_back(state, event, body)]
+        case limits.BookClosed():
+            return [wallets.StakesSealed(table_id=body.table_id, round_id=body.round_id)]
+        case limits.BookVoided() | wallets.StakeReturned():
+            # The second is the last answer of an unfinished step, read back.
+            return return_step(state, body.round_id)
+        case settlements.RoundSettled():
+            return [end(state, body)]
+        case limits.DepositApproved():
+            answer = answer_approval(state, event.partner, body.request_id)
+            return () if answer is None else [answer]
+        case log.InputFailed():
+            return _answer_failure(state, event, body)
+        case (
+            wallets.OpenAccount()
+            | wallets.CloseAccount()
+            | wallets.BlockAccount()
+            | wallets.UnblockAccount()
+            | wallets.Deposit()
+            | wallets.Withdraw()
+        ):
+            return [answer_request(state, event, body)]
+        case _:
+            assert_never(body)
+
+
+def _answer_failure(state: WalletState, event: Event, body: log.InputFailed) -> Answers:
+    """A deposit that limits could not decide is declined, so that its caller hears of it; an
+    approval by a later retry finds it decided. Everything else that failed elsewhere has moved no
+    money here: stakes stay reserved until a retry, or a void, brings them home."""
+    if event.service != "limits" or body.input_type != DEPOSIT_REQUESTED:
+        return ()
+    request_id = wallets.DepositRequested.FromString(body.input_body).request_id
+    deposit = state.deposits.get((event.partner, request_id))
+    if deposit is None:
+        return ()
+    return [
+        wallets.AccountRequestDeclined(
+            request_id=request_id,
+            account_id=deposit.account_id,
+            decline=wallets.DECLINE_FAILED,
+        )
+    ]
+
+
+def _post(state: WalletState, event: Event) -> None:
+    """Apply the journal entry of an answer."""
+    for kind, partner, account_id, currency_code, minor in postings(event.body, event.partner):
+        if kind is Kind.CASH:
+            state.accounts[partner, account_id].available_minor += minor
+        elif kind is Kind.RESERVED:
+            state.accounts[partner, account_id].reserved_minor += minor
+        else:
+            ledger = (kind.value, partner, currency_code)
+            state.ledgers[ledger] = state.ledgers.get(ledger, 0) + minor
+
+
+CORE: Core[WalletState] = Core(
+    service=SERVICE,
+    schema=1,
+    behaviour=1,
+    state_type=WalletState,
+    initial=WalletState,
+    evolve=evolve,
+    decide=decide,
+    folds=FOLDS,
+    answers=ANSWERS,
+)

@@ -1,0 +1,103 @@
+"""The double-entry journal: which postings each answer of the wallet stands for. One definition, by
+which the core's state, the journal's projection and audit all move money.
+
+Ledger accounts:
+
+| kind | whose | holds |
+|---|---|---|
+| `cash` | an account | what it may stake or withdraw |
+| `reserved` | an account | the stakes of its bets that are on |
+| `house` | a partner, in a currency | stakes lost less winnings paid |
+| `commission` | a partner, in a currency | commission kept from winnings |
+| `external` | a partner, in a currency | the other side of deposits and withdrawals |
+
+The postings of an answer sum to zero, so all ledger accounts of a currency always do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+
+from sabot.wallet.v1 import events_pb2 as wallets
+
+
+class Kind(StrEnum):
+    """The kinds of ledger accounts."""
+
+    CASH = "cash"
+    RESERVED = "reserved"
+    HOUSE = "house"
+    COMMISSION = "commission"
+    EXTERNAL = "external"
+
+
+class Posting(NamedTuple):
+    """One leg of a journal entry."""
+
+    kind: Kind
+    partner: str
+    account_id: str
+    """Empty for the kinds that belong to a partner."""
+    currency_code: str
+    minor: int
+    """Signed minor units; never 0."""
+
+    @property
+    def ledger_account(self) -> str:
+        """The ledger account's name, such as `cash:acme:a-17:EUR` or `house:acme:EUR`."""
+        parts = (self.kind.value, self.partner, self.account_id, self.currency_code)
+        return ":".join(part for part in parts if part)
+
+
+def postings(body: Message, partner: str) -> tuple[Posting, ...]:
+    """The journal entry of one answer; empty where it moves no money. `partner`: of its header."""
+    match body:
+        case wallets.StakeReserved():
+            total = sum(bet.stake_minor for bet in body.bets)
+            return (
+                Posting(Kind.CASH, partner, body.account_id, body.currency_code, -total),
+                Posting(Kind.RESERVED, partner, body.account_id, body.currency_code, total),
+            )
+        case wallets.PayoutPosted():
+            return _payout(body)
+        case wallets.StakeReturned():
+            total = sum(bet.stake_minor for bet in body.bets)
+            owner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
+            if not total:
+                return ()
+            return (
+                Posting(Kind.RESERVED, owner, account_id, currency_code, -total),
+                Posting(Kind.CASH, owner, account_id, currency_code, total),
+            )
+        case wallets.FundsDeposited():
+            return (
+                Posting(Kind.EXTERNAL, partner, "", body.currency_code, -body.amount_minor),
+                Posting(Kind.CASH, partner, body.account_id, body.currency_code, body.amount_minor),
+            )
+        case wallets.FundsWithdrawn():
+            return (
+                Posting(
+                    Kind.CASH, partner, body.account_id, body.currency_code, -body.amount_minor
+                ),
+                Posting(Kind.EXTERNAL, partner, "", body.currency_code, body.amount_minor),
+            )
+        case _:
+            return ()
+
+
+def _payout(body: wallets.PayoutPosted) -> tuple[Posting, ...]:
+    """The stakes go to the house; the gross winnings and the stakes that come back leave it; of the
+    winnings the commission stays on a leg of its own."""
+    partner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
+    paid, kept = body.payout_minor, body.commission_minor
+    legs = (
+        Posting(Kind.RESERVED, partner, account_id, currency_code, -body.stake_minor),
+        Posting(Kind.HOUSE, partner, "", currency_code, body.stake_minor),
+        Posting(Kind.HOUSE, partner, "", currency_code, -(paid + kept)),
+        Posting(Kind.CASH, partner, account_id, currency_code, paid),
+        Posting(Kind.COMMISSION, partner, "", currency_code, kept),
+    )
+    return tuple(leg for leg in legs if leg.minor)
