@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,32 @@ def test_what_runs_is_locked_alike_in_both_locks() -> None:
     running = dict(pin.findall((ROOT / "requirements.txt").read_text()))
     developing = dict(pin.findall((ROOT / "requirements-dev.txt").read_text()))
     assert running.items() <= developing.items()
+
+
+def test_every_dependency_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    running = [*project["project"]["dependencies"]]
+    for extra in project["project"]["optional-dependencies"].values():
+        running += extra
+    developing = project["dependency-groups"]["dev"]
+    for lock, wanted in (
+        ("requirements.txt", running),
+        ("requirements-dev.txt", [*running, *developing]),
+    ):
+        locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / lock).read_text(), re.MULTILINE))
+        names = {re.split(r"[\[<>=!~; ]", one.lower(), maxsplit=1)[0] for one in wanted}
+        assert names <= locked, f"{lock}: run `make lock`"
+
+
+def test_every_suppression_names_its_code_and_its_reason() -> None:
+    suppression = re.compile(r"#\s*(noqa|type: ignore|pyright: ignore)(?P<rest>.*)")
+    bad = []
+    for folder in ("services", "tests", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                found = suppression.search(line)
+                if found is None or path == Path(__file__):
+                    continue
+                if not re.match(r"(: ?[A-Z]+\d+|\[[\w, -]+\]).* # \S", found["rest"]):
+                    bad.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not bad, "\n".join(bad)
