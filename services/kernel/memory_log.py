@@ -46,8 +46,9 @@ FAULT_KINDS = (
     "hole",
     "full",
 )
-"""Every kind counted in `MemoryStore.injected`. `ghost_landed` are the ghosts that were stored, the
-others' fence no longer fitted or the log was full; `busy` is another append being stored at that moment."""
+"""Every kind counted in `MemoryStore.injected`. `ghost_landed` are the ghosts that were stored; the
+others' fence no longer fitted, or the log was full. `busy` is another append being stored just
+then."""
 
 
 @dataclass(frozen=True, slots=True)
