@@ -67,6 +67,8 @@ def evolve(state: LimitsState, event: Event) -> None:
     """Fold one event."""
     body = cast("Folded | Answered", event.body)
     match body:
+        case tables.BetsPlaced():
+            pass  # The commonest first: a match tries its cases in order.
         case limits.BetsApproved():
             _approve(state, event, body)
         case wallets.StakeReserved():
@@ -103,8 +105,7 @@ def evolve(state: LimitsState, event: Event) -> None:
         case tables.RoundClosed():
             state.books.pop(body.round_id, None)
         case (
-            tables.BetsPlaced()
-            | tables.BetsWithdrawn()
+            tables.BetsWithdrawn()
             | wallets.DepositRequested()
             | limits.BetsRefused()
             | limits.WithdrawalRefused()
@@ -123,6 +124,8 @@ def decide(state: LimitsState, event: Event) -> Answers:
     match body:
         case tables.BetsPlaced():
             return [_judge_bets(state, event, body)]
+        case wallets.StakeReserved() | wallets.StakeDeclined() | wallets.StakeReturned():
+            return ()
         case tables.BetsWithdrawn():
             return [_judge_withdrawal(state, event, body)]
         case tables.BettingClosed():
@@ -139,10 +142,7 @@ def decide(state: LimitsState, event: Event) -> Answers:
                 )
             ]
         case (
-            wallets.StakeReserved()
-            | wallets.StakeDeclined()
-            | wallets.StakeReturned()
-            | tables.RoundOpened()
+            tables.RoundOpened()
             | tables.RoundClosed()
             | tables.TableOpened()
             | tables.TableClosed()

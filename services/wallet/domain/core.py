@@ -75,6 +75,8 @@ def evolve(state: WalletState, event: Event) -> None:
     """Fold one event."""
     body = cast("Folded | Answered", event.body)
     match body:
+        case limits.BetsApproved() | settlements.BetsSettled():
+            pass  # The commonest first: a match tries its cases in order.
         case wallets.StakeReserved():
             hold(state, event.partner, body)
             _post(state, event)
@@ -118,10 +120,8 @@ def evolve(state: WalletState, event: Event) -> None:
             if body.decline not in ID_DECLINES:
                 state.deposits.pop((event.partner, body.request_id), None)
         case (
-            limits.BetsApproved()
-            | limits.WithdrawalApproved()
+            limits.WithdrawalApproved()
             | limits.DepositApproved()
-            | settlements.BetsSettled()
             | settlements.RoundSettled()
             | log.InputFailed()
             | wallets.StakeDeclined()
