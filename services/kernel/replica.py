@@ -77,7 +77,7 @@ class Pending:
     proto: entry_pb2.Event
     cause_head: bytes
     """The chain hash at the entry of its cause."""
-    since: float
+    since: float = field(default=0.0, metadata={"snapshot": False})
     """When it was decided, by the process's own monotonic clock, seconds."""
 
 

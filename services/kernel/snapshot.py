@@ -1,0 +1,230 @@
+"""States as bytes. Pure: the same state always gives the same bytes, so their SHA-256 names it.
+
+A state is dataclasses, named tuples, tuples, lists, dicts, deques, numbers, strings, bytes, enums,
+None and protobuf messages, all declared by type hints. A field with the metadata `snapshot: False`
+says something of the process, not of the log, and is left out. It is written as JSON by position, without
+names: `schema` of the core says which shape that is, and a snapshot of another schema is not read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from google.protobuf.message import Message
+
+from services.kernel.entry import encode_body
+from services.kernel.event import Core
+from services.kernel.reader import ReaderState
+from services.kernel.replica import ReplicaState
+
+Encode = Callable[[Any], Any]
+Decode = Callable[[Any], Any]
+
+
+class SnapshotUnusable(Exception):
+    """A snapshot of another schema or service, or damaged: fold the log instead."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A replica at one place of the log."""
+
+    service: str
+    schema: int
+    reader: ReaderState
+    replica: ReplicaState[Any]
+
+    @property
+    def sequence(self) -> int:
+        """All entries up to this one are folded in."""
+        return self.reader.sequence
+
+
+class StateCodec:
+    """Turns values into JSON and back, by their declared types."""
+
+    def __init__(self) -> None:
+        self._cache: dict[Any, tuple[Encode, Decode]] = {}
+
+    def dumps(self, declared: Any, value: Any) -> bytes:
+        """A value as bytes."""
+        return json.dumps(
+            self._codec(declared, {})[0](value), separators=(",", ":"), ensure_ascii=True
+        ).encode()
+
+    def loads(self, declared: Any, raw: bytes) -> Any:
+        """A value from its bytes. Raises SnapshotUnusable."""
+        try:
+            return self._codec(declared, {})[1](json.loads(raw))
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise SnapshotUnusable("the snapshot is not of this shape") from error
+
+    def _codec(self, declared: Any, variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
+        declared = variables.get(declared, declared)
+        key = (declared, tuple(sorted(variables.items(), key=str)))
+        known = self._cache.get(key)
+        if known is not None:
+            return known
+        later: list[tuple[Encode, Decode]] = []
+        # A type may contain itself: what is being built is reached through this.
+        self._cache[key] = (lambda value: later[0][0](value), lambda raw: later[0][1](raw))
+        codec = self._build(declared, variables)
+        later.append(codec)
+        self._cache[key] = codec
+        return codec
+
+    def _build(self, declared: Any, variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
+        origin = typing.get_origin(declared)
+        arguments = typing.get_args(declared)
+        if declared in (int, str, bool, type(None)):
+            return _exactly(declared)
+        if declared is bytes:
+            return bytes.hex, bytes.fromhex
+        if origin in (typing.Union, types.UnionType):
+            return self._optional(arguments, variables)
+        if origin in (list, deque):
+            encode, decode = self._codec(arguments[0], variables)
+            made: Any = origin
+            return (
+                lambda value: [encode(item) for item in value],
+                lambda raw: made(decode(item) for item in raw),
+            )
+        if origin is tuple:
+            return self._tuple(arguments, variables)
+        if origin is dict:
+            return self._dict(arguments, variables)
+        if dataclasses.is_dataclass(origin or declared):
+            return self._fields(origin or declared, arguments)
+        if isinstance(declared, type):
+            if issubclass(declared, Enum):
+                return (lambda value: value.value), declared
+            if issubclass(declared, Message):
+                return self._message()
+            if issubclass(declared, tuple) and hasattr(declared, "_fields"):
+                return self._named_tuple(declared)
+        raise TypeError(f"a state cannot hold {declared!r}")
+
+    def _optional(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> Any:
+        inner = [argument for argument in arguments if argument is not type(None)]
+        if len(inner) != 1 or len(arguments) != 2:
+            raise TypeError(f"a state cannot hold one of {arguments!r}")
+        encode, decode = self._codec(inner[0], variables)
+        # A value stands in a list of its own, so that None inside None stays apart.
+        return (
+            lambda value: None if value is None else [encode(value)],
+            lambda raw: None if raw is None else decode(raw[0]),
+        )
+
+    def _tuple(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> Any:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            encode, decode = self._codec(arguments[0], variables)
+            return (
+                lambda value: [encode(item) for item in value],
+                lambda raw: tuple(decode(item) for item in raw),
+            )
+        codecs = [self._codec(argument, variables) for argument in arguments]
+        return (
+            lambda value: [
+                codec[0](item) for codec, item in zip(codecs, value, strict=True)
+            ],
+            lambda raw: tuple(codec[1](item) for codec, item in zip(codecs, raw, strict=True)),
+        )
+
+    def _dict(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> Any:
+        key_encode, key_decode = self._codec(arguments[0], variables)
+        encode, decode = self._codec(arguments[1], variables)
+        return (
+            lambda value: [[key_encode(key), encode(item)] for key, item in value.items()],
+            lambda raw: {key_decode(key): decode(item) for key, item in raw},
+        )
+
+    def _fields(self, made: Any, arguments: tuple[Any, ...]) -> tuple[Encode, Decode]:
+        hints = typing.get_type_hints(made)
+        parameters = getattr(made, "__parameters__", ())
+        variables = dict(zip(parameters, arguments, strict=False))
+        names = [
+            one.name for one in dataclasses.fields(made) if one.metadata.get("snapshot", True)
+        ]
+        codecs = [self._codec(hints[name], variables) for name in names]
+        pairs = list(zip(names, codecs, strict=True))
+        return (
+            lambda value: [codec[0](getattr(value, name)) for name, codec in pairs],
+            lambda raw: made(
+                **{
+                    name: codec[1](item)
+                    for (name, codec), item in zip(pairs, raw, strict=True)
+                }
+            ),
+        )
+
+    def _named_tuple(self, made: Any) -> tuple[Encode, Decode]:
+        hints = typing.get_type_hints(made)
+        codecs = [self._codec(hints[name], {}) for name in made._fields]
+        return (
+            lambda value: [codec[0](item) for codec, item in zip(codecs, value, strict=True)],
+            lambda raw: made(*(codec[1](item) for codec, item in zip(codecs, raw, strict=True))),
+        )
+
+    def _message(self) -> tuple[Encode, Decode]:
+        def decode(raw: Any) -> Message:
+            made = self._known_message(raw[0])
+            return made.FromString(bytes.fromhex(raw[1]))
+
+        return (
+            lambda value: [str(value.DESCRIPTOR.full_name), encode_body(value).hex()],
+            decode,
+        )
+
+    def _known_message(self, name: str) -> type[Message]:
+        from google.protobuf import message_factory, symbol_database  # noqa: PLC0415  # only here
+
+        descriptor = symbol_database.Default().pool.FindMessageTypeByName(name)
+        return message_factory.GetMessageClass(descriptor)
+
+
+def _exactly(declared: Any) -> tuple[Encode, Decode]:
+    def check(value: Any) -> Any:
+        if type(value) is not declared:
+            raise TypeError(f"{value!r} is not {declared.__name__}")
+        return value
+
+    return check, check
+
+
+def encode_snapshot(codec: StateCodec, core: Core[Any], snapshot: Snapshot) -> bytes:
+    """A snapshot as bytes."""
+    return codec.dumps(
+        tuple[str, int, ReaderState, ReplicaState[core.state_type]],  # type: ignore[name-defined]  # the state's own type
+        (snapshot.service, snapshot.schema, snapshot.reader, snapshot.replica),
+    )
+
+
+def decode_snapshot(codec: StateCodec, core: Core[Any], raw: bytes) -> Snapshot:
+    """A snapshot from its bytes. Raises SnapshotUnusable."""
+    head = raw[:80].decode("ascii", "replace")
+    if not head.startswith(f'["{core.service}",{core.schema},'):
+        raise SnapshotUnusable(f"not a snapshot of {core.service}, schema {core.schema}")
+    service, schema, reader, replica = codec.loads(
+        tuple[str, int, ReaderState, ReplicaState[core.state_type]],  # type: ignore[name-defined]  # the state's own type
+        raw,
+    )
+    return Snapshot(service, schema, reader, replica)
+
+
+def digest(raw: bytes) -> bytes:
+    """The name of a snapshot in the log: SHA-256 of its bytes."""
+    return hashlib.sha256(raw).digest()
+
+
+def state_digest(codec: StateCodec, core: Core[Any], state: Any) -> str:
+    """SHA-256 of a core's state, in hexadecimal: equal states, equal digests."""
+    return hashlib.sha256(codec.dumps(core.state_type, state)).hexdigest()
