@@ -90,6 +90,6 @@ def test_every_suppression_names_its_code_and_its_reason() -> None:
                 found = suppression.search(line)
                 if found is None or path == Path(__file__):
                     continue
-                if not re.match(r"(: ?[A-Z]+\d+|\[[\w, -]+\]).* # \S", found["rest"]):
+                if not re.match(r"(: ?[A-Z]+\d+|\[[\w, -]+\]).*?( #| --?|:) \S", found["rest"]):
                     bad.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
     assert not bad, "\n".join(bad)
