@@ -1,0 +1,73 @@
+"""Settings, from the environment only. Composition roots read them; nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_Settings = TypeVar("_Settings", bound=BaseSettings)
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+"""A TCP port; 0: any free one."""
+
+
+class BadSettings(Exception):
+    """The environment holds a setting that cannot be used; the message says which, in one line."""
+
+
+class ServiceSettings(BaseSettings):
+    """What every service is told. Each field is read from `SABOT_` and its name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="SABOT_", frozen=True, extra="ignore")
+
+    cell: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")] = "main"
+    """The cell that the service belongs to."""
+    nats_url: str = "nats://127.0.0.1:4222"
+    """The log's servers, separated by commas."""
+    nats_user: str = ""
+    """The service's NATS user; empty: none."""
+    nats_password_file: Path | None = None
+    """Holds the user's password."""
+    data: Path = Path("data")
+    """Folder of this process: projections, witness."""
+    token_file: Path | None = None
+    """See services.kernel.tokens; needed by whoever serves calls."""
+    host: str = "127.0.0.1"
+    """Where calls are served."""
+    port: Port = 0
+    """The port for calls; 0: any free one."""
+    metrics_port: Port | None = None
+    """The port of Prometheus metrics over HTTP; unset: none."""
+    tls_certificate: Path | None = None
+    """PEM chain of the server; unset: plain text."""
+    tls_key: Path | None = None
+    """PEM key of the server."""
+    drain_s: Annotated[float, Field(ge=0, le=600)] = 10.0
+    """How long running calls may take to finish at SIGTERM, seconds."""
+    trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Which part of the calls without a trace of their own begins one."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """The least level that is logged."""
+    otlp_endpoint: Annotated[str, Field(validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT")] = ""
+    """The collector of traces, by OpenTelemetry's own variable; empty: none is sent."""
+
+
+def load(settings: type[_Settings]) -> _Settings:
+    """Read settings from the environment. Raises BadSettings."""
+    try:
+        return settings()
+    except ValidationError as error:
+        prefix = str(settings.model_config.get("env_prefix", ""))
+        told = [
+            f"{_variable(settings, prefix, problem['loc'])}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_context=False)
+        ]
+        raise BadSettings("; ".join(told)) from None
+
+
+def _variable(settings: type[BaseSettings], prefix: str, where: tuple[int | str, ...]) -> str:
+    name = str(where[0]) if where else ""
+    return f"{prefix}{name}".upper() if name in settings.model_fields else name

@@ -1,0 +1,220 @@
+"""Who is calling: bearer tokens, of which only the SHA-256 is kept.
+
+The token file is a JSON object, readable by its owner only:
+
+    {"<sha256 of a token, hex>": {"partner": "north"},
+     "<sha256 of a token, hex>": {"operator": "anna", "roles": ["dealer", "supervisor"]}}
+
+It is read again when it changes, so a token is revoked without a restart; a changed file that is
+not valid leaves the former tokens in force and is logged.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from services.kernel import telemetry
+from services.kernel.telemetry_names import TOKENS_NOT_RELOADED, TOKENS_RELOADED
+
+LOOK_EVERY_S = 1.0
+"""How often the file's time of change is looked at: a revoked token works this much longer."""
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""About 30,000 tokens: far more than there are partners, and read within a tenth of a second."""
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Role(Enum):
+    """What an operator may do."""
+
+    DEALER = "dealer"
+    SUPERVISOR = "supervisor"
+    AUDITOR = "auditor"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A partner, or an operator with roles."""
+
+    partner: str = ""
+    """The partner's id; empty for an operator."""
+    operator: str = ""
+    """The operator's id; empty for a partner."""
+    roles: frozenset[Role] = frozenset()
+    actor: str = field(init=False)
+    """As in an event's header: `partner:<id>` or `operator:<id>`."""
+
+    def __post_init__(self) -> None:
+        actor = f"partner:{self.partner}" if self.partner else f"operator:{self.operator}"
+        object.__setattr__(self, "actor", actor)
+
+
+class BadTokenFile(Exception):
+    """The token file cannot be used; the message says why, in one line."""
+
+
+def digest_of(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def read_tokens(path: Path) -> dict[bytes, Caller]:
+    """The callers by the SHA-256 of their tokens. Raises BadTokenFile."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise BadTokenFile(
+                    f"{path}: others may read it (mode {stat.S_IMODE(mode):04o}); chmod 600 it"
+                )
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise BadTokenFile(f"{path}: {error.strerror or error}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise BadTokenFile(f"{path}: more than {MAX_FILE_BYTES} bytes")
+    try:
+        pairs = json.loads(content, object_pairs_hook=lambda each: each)
+    except (ValueError, RecursionError) as error:
+        raise BadTokenFile(f"{path}: no JSON: {error}") from error
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+        raise BadTokenFile(f"{path}: must be one JSON object")
+    callers: dict[bytes, Caller] = {}
+    for digest, who in pairs:
+        if not _SHA256.fullmatch(digest):
+            raise BadTokenFile(f"{path}: {digest[:80]!r} is no SHA-256 in lower-case hex")
+        if bytes.fromhex(digest) in callers:
+            raise BadTokenFile(f"{path}: {digest} stands there twice")
+        callers[bytes.fromhex(digest)] = _caller(path, digest, who)
+    return callers
+
+
+def _caller(path: Path, digest: str, who: object) -> Caller:
+    where = f"{path}: {digest[:12]}…"
+    if not isinstance(who, list) or not all(isinstance(pair, tuple) for pair in who):
+        raise BadTokenFile(f"{where}: must be an object")
+    facts = dict(who)
+    if len(facts) != len(who):
+        raise BadTokenFile(f"{where}: a key stands there twice")
+    kind = "partner" if "partner" in facts else "operator"
+    name = facts.get(kind)
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise BadTokenFile(f"{where}: needs `partner` or `operator`, an id of a-z, 0-9 and -")
+    if kind == "partner":
+        if set(facts) != {"partner"}:
+            raise BadTokenFile(f"{where}: a partner has nothing but `partner`")
+        return Caller(partner=name)
+    if set(facts) != {"operator", "roles"} or not isinstance(facts["roles"], list):
+        raise BadTokenFile(f"{where}: an operator has `operator` and a list `roles`")
+    known = {role.value: role for role in Role}
+    for role in facts["roles"]:
+        if not isinstance(role, str) or role not in known:
+            raise BadTokenFile(f"{where}: {role!r} is no role; there are {', '.join(known)}")
+    if not facts["roles"]:
+        raise BadTokenFile(f"{where}: an operator needs a role")
+    return Caller(operator=name, roles=frozenset(known[role] for role in facts["roles"]))
+
+
+class Tokens:
+    """The tokens in force."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises BadTokenFile."""
+        self._path = path
+        self._seen = self._stamp()
+        self._callers: Mapping[bytes, Caller] = read_tokens(path)
+        self._look_at = time.monotonic() + LOOK_EVERY_S
+        self._log = telemetry.logger()
+
+    def caller(self, token: str) -> Caller | None:
+        """Whose token it is, or None.
+
+        The digest is what is looked up, so how long it takes says nothing about any other token.
+        """
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_EVERY_S
+            self._reload()
+        return self._callers.get(hashlib.sha256(token.encode()).digest())
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _reload(self) -> None:
+        stamp = self._stamp()
+        if stamp == self._seen:
+            return
+        self._seen = stamp
+        try:
+            self._callers = read_tokens(self._path)
+        except BadTokenFile as error:
+            self._log.error(TOKENS_NOT_RELOADED, problem=str(error))
+        else:
+            self._log.info(TOKENS_RELOADED, tokens=len(self._callers))
+
+
+def write_tokens(path: Path, callers: Mapping[str, Caller]) -> None:
+    """Write a token file for clear tokens and whose they are."""
+    facts: dict[str, dict[str, object]] = {}
+    for token, caller in callers.items():
+        facts[digest_of(token)] = (
+            {"partner": caller.partner}
+            if caller.partner
+            else {
+                "operator": caller.operator,
+                "roles": sorted(role.value for role in caller.roles),
+            }
+        )
+    _write_private(path, json.dumps(facts, indent=2) + "\n")
+
+
+DEMO_CALLERS = (
+    Caller(partner="north"),
+    Caller(partner="south"),
+    Caller(operator="dana", roles=frozenset({Role.DEALER})),
+    Caller(operator="sam", roles=frozenset({Role.DEALER, Role.SUPERVISOR})),
+    Caller(operator="ada", roles=frozenset({Role.AUDITOR})),
+)
+"""Who takes part in the demonstration."""
+
+
+def create_demo_tokens(path: Path, clear_path: Path) -> bool:
+    """Make tokens for the demonstration's callers where no token file stands yet; whether it did.
+
+    `clear_path` gets the clear tokens by actor (`{"partner:north": "…"}`), for the demo's client.
+    """
+    if path.exists():
+        return False
+    clear = {
+        caller: base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+        for caller in DEMO_CALLERS
+    }
+    told = {caller.actor: token for caller, token in clear.items()}
+    _write_private(clear_path, json.dumps(told, indent=2) + "\n")
+    write_tokens(path, {token: caller for caller, token in clear.items()})
+    return True
+
+
+def _write_private(path: Path, content: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
