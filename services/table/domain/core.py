@@ -1,0 +1,21 @@
+"""The table as a core: rounds and their betting windows, and how a round ends."""
+
+from __future__ import annotations
+
+from services.kernel.event import Core
+from services.table.domain.decide import decide
+from services.table.domain.events import ANSWERS, FOLDS
+from services.table.domain.evolve import evolve
+from services.table.domain.state import TableState
+
+CORE: Core[TableState] = Core(
+    service="table",
+    schema=1,
+    behaviour=1,
+    state_type=TableState,
+    initial=TableState,
+    evolve=evolve,
+    decide=decide,
+    folds=FOLDS,
+    answers=ANSWERS,
+)

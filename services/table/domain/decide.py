@@ -1,0 +1,170 @@
+"""What the table answers.
+
+Order of refusals, each tested:
+
+- PlaceBets: UNKNOWN_TABLE; UNKNOWN_ROUND (the table never had it); REQUEST_EXPIRED (the round is
+  over, and its request ids with it: whether the bet was on, GetRequest knows); a repeat with the
+  same content is `RequestRepeated`, with other content REQUEST_ID_REUSED; TOO_MANY_REQUESTS;
+  BETTING_CLOSED or ROUND_VOIDED; ROUND_SUSPENDED; CURRENCY_MISMATCH; UNKNOWN_BET; TOO_MANY_BETS.
+  TOO_MANY_REQUESTS comes before all that depends on the moment, because past that bound ids are not
+  kept: such a refusal is not remembered, all later ones are.
+- WithdrawBets: the same down to ROUND_SUSPENDED; then NO_SUCH_BET. A suspended round stands still,
+  for withdrawals too; if it is voided, every stake goes back anyway.
+- Every order of an operator: REQUEST_EXPIRED, a repeat, REQUEST_ID_REUSED, REQUEST_ID_AHEAD. Then
+    OpenTable: BAD_TABLE_SPEC, ROUND_RUNNING, TOO_MANY_TABLES;
+    CloseTable: UNKNOWN_TABLE, TABLE_CLOSED;
+    OpenRound: UNKNOWN_TABLE, TABLE_CLOSED, ROUND_RUNNING, SHOE_NOT_READY;
+    orders about a round: UNKNOWN_TABLE, UNKNOWN_ROUND, ROUND_OVER, ROUND_VOIDED, then
+      CloseBetting: BETTING_CLOSED, ROUND_SUSPENDED;
+      SuspendRound: RESULT_ACCEPTED, ALREADY_SUSPENDED;
+      ResumeRound: NOT_SUSPENDED;
+      VoidRound: RESULT_ACCEPTED.
+
+A void takes a round from any state before its result, suspended or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never, cast
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.event import Answers, Event
+from services.table.domain.decide_bets import decide_bets, decide_withdrawal
+from services.table.domain.decide_orders import decide_order
+from services.table.domain.events import Folded
+from services.table.domain.failures import table_of_failure
+from services.table.domain.rounds import round_opened, voided
+from services.table.domain.state import Phase, TableState, round_number, running_round
+
+
+def decide(state: TableState, event: Event) -> Answers:
+    """What the table answers to an event that it has just folded."""
+    body = cast("Folded", event.body)
+    match body:
+        case table.PlaceBets():
+            return (decide_bets(state, event, body),)
+        case table.WithdrawBets():
+            return (decide_withdrawal(state, event, body),)
+        case (
+            limits.BetsRefused()
+            | limits.WithdrawalApproved()
+            | limits.WithdrawalRefused()
+            | wallet.StakeDeclined()
+            | shoe.ShoeOpened()
+            | shoe.CardsDealt()
+        ):
+            return ()
+        case (
+            table.OpenTable()
+            | table.CloseTable()
+            | table.OpenRound()
+            | table.CloseBetting()
+            | table.SuspendRound()
+            | table.ResumeRound()
+            | table.VoidRound()
+        ):
+            return decide_order(state, event, body)
+        case rules.RoundResolved():
+            return _result(state, body)
+        case wallet.RoundPaid() | wallet.RoundReturned():
+            return _money_is_home(state, body)
+        case shoe.CardsBurned():
+            return _shoe_is_ready(state, event, body)
+        case shoe.CutCardReached() | shoe.ShoeRanOut() | shoe.ShoeClosed():
+            return _shoe_is_over(state, body)
+        case log.InputFailed():
+            return _failure(state, body)
+        case _:
+            assert_never(body)
+
+
+def _result(state: TableState, body: rules.RoundResolved) -> Sequence[Message]:
+    """A suspended round holds its result until it is resumed."""
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None or running.phase is not Phase.DEALING or running.suspended:
+        return ()
+    return (
+        table.ResultAccepted(table_id=body.table_id, round_id=body.round_id, result=body.result),
+    )
+
+
+def _money_is_home(
+    state: TableState, body: wallet.RoundPaid | wallet.RoundReturned
+) -> Sequence[Message]:
+    """The round is over, and a table with a betting window asks for the next one."""
+    one = state.tables.get(body.table_id)
+    running = running_round(state, body.table_id, body.round_id)
+    paid = isinstance(body, wallet.RoundPaid)
+    awaited = Phase.PAYING if paid else Phase.VOIDED
+    if one is None or running is None or running.phase is not awaited:
+        return ()
+    closed = table.RoundClosed(
+        table_id=body.table_id,
+        round_id=body.round_id,
+        end=table.ROUND_END_PAID if paid else table.ROUND_END_RETURNED,
+        next_number=one.number + 1,
+    )
+    pacing = one.spec.pacing
+    if one.is_open and pacing.betting_window_ms:
+        closed.opens_after_ms = pacing.pause_ms
+    return (closed,)
+
+
+def _shoe_is_ready(state: TableState, event: Event, body: shoe.CardsBurned) -> Sequence[Message]:
+    """A round whose time has come opens with the shoe; one whose time will come has its timer."""
+    one = state.tables.get(body.table_id)
+    if one is None or body.reason != shoe.BURN_REASON_SHOE_START or body.shoe_id != one.shoe_id:
+        return ()
+    due = one.next_due_us
+    if not one.shoe_ready or one.running is not None or due is None or event.time_us < due:
+        return ()
+    return (round_opened(body.table_id, one, one.spec, one.revision),)
+
+
+def _shoe_is_over(
+    state: TableState, body: shoe.CutCardReached | shoe.ShoeRanOut | shoe.ShoeClosed
+) -> Sequence[Message]:
+    """A round that the shoe cannot serve is voided (rule BAC-3)."""
+    one = state.tables.get(body.table_id)
+    if one is None or one.running is None:
+        return ()
+    running = one.running
+    if running.phase not in (Phase.BETTING, Phase.DEALING) or running.shoe_id != body.shoe_id:
+        return ()
+    match body:
+        case shoe.CutCardReached():
+            # The cut card came out in a round that was voided, and the shoe said so only after the
+            # next one had opened: that one may be a round too many.
+            since = running.number - round_number(body.table_id, body.round_id)
+            lost = since > body.rounds_left
+        case shoe.ShoeRanOut():
+            lost = running.round_id == body.round_id
+        case shoe.ShoeClosed():
+            lost = True
+        case _:
+            assert_never(body)
+    return (voided(body.table_id, running, table.ROUND_REASON_SHOE_EMPTY),) if lost else ()
+
+
+def _failure(state: TableState, body: log.InputFailed) -> Sequence[Message]:
+    """A decision failed somewhere: the round at that table stands still for a supervisor."""
+    table_id = table_of_failure(body)
+    one = state.tables.get(table_id)
+    if one is None or one.running is None:
+        return ()
+    running = one.running
+    if running.suspended or running.phase not in (Phase.BETTING, Phase.DEALING):
+        return ()
+    return (
+        table.RoundSuspended(
+            table_id=table_id, round_id=running.round_id, reason=table.ROUND_REASON_SYSTEM
+        ),
+    )

@@ -1,0 +1,160 @@
+"""Partners' requests: bets placed and taken back. The order of refusals stands in `decide`."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import entry_pb2
+from sabot.log.v1 import events_pb2 as log
+from sabot.table.v1 import bet_pb2
+from sabot.table.v1 import events_pb2 as table
+from services.kernel.event import Event
+from services.table.domain.events import BetRequest
+from services.table.domain.state import (
+    MAX_BETS,
+    Phase,
+    Round,
+    Table,
+    TableState,
+    round_number,
+)
+
+
+def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Message:
+    """One answer to PlaceBets: all of its bets or none."""
+    found = _place_of(state, event, body)
+    if isinstance(found, log.RequestRepeated):
+        return found
+    if isinstance(found, tuple):
+        one, running = found
+        refusal = _bets_refusal(one, running, event, body)
+        if refusal is None:
+            return _placed(running, body)
+    else:
+        refusal = found
+    return table.BetsRejected(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        table_id=body.table_id,
+        round_id=body.round_id,
+        refusal=refusal,
+    )
+
+
+def _placed(running: Round, body: table.PlaceBets) -> table.BetsPlaced:
+    round_id, number = running.round_id, running.bets_placed
+    return table.BetsPlaced(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        table_id=body.table_id,
+        round_id=round_id,
+        currency_code=body.currency_code,
+        bets=[
+            bet_pb2.Bet(
+                bet_id=f"{round_id}.{number + place}", bet=bet.bet, stake_minor=bet.stake_minor
+            )
+            for place, bet in enumerate(body.bets, start=1)
+        ],
+    )
+
+
+def _bets_refusal(
+    one: Table, running: Round, event: Event, body: table.PlaceBets
+) -> table.Refusal.ValueType | None:
+    refusal = _window_refusal(running)
+    if refusal is not None:
+        return refusal
+    if body.currency_code != one.spec.currency_code:
+        return table.REFUSAL_CURRENCY_MISMATCH
+    offered = one.bets
+    for bet in body.bets:
+        if bet.bet not in offered:
+            return table.REFUSAL_UNKNOWN_BET
+    account = running.accounts[event.partner, body.account_id]
+    if len(account.live) + len(account.withdrawing) + len(body.bets) > MAX_BETS:
+        return table.REFUSAL_TOO_MANY_BETS
+    return None
+
+
+def _window_refusal(running: Round) -> table.Refusal.ValueType | None:
+    if running.phase is Phase.VOIDED:
+        return table.REFUSAL_ROUND_VOIDED
+    if running.phase is not Phase.BETTING:
+        return table.REFUSAL_BETTING_CLOSED
+    if running.suspended:
+        return table.REFUSAL_ROUND_SUSPENDED
+    return None
+
+
+def decide_withdrawal(state: TableState, event: Event, body: table.WithdrawBets) -> Message:
+    """One answer to WithdrawBets: all of the bets named or none; none named: all that are on."""
+    found = _place_of(state, event, body)
+    if isinstance(found, log.RequestRepeated):
+        return found
+    if isinstance(found, tuple):
+        _, running = found
+        refusal = _window_refusal(running)
+        if refusal is None:
+            bets = _asked_back(running, event, body)
+            if bets:
+                return table.BetsWithdrawn(
+                    request_id=body.request_id,
+                    account_id=body.account_id,
+                    table_id=body.table_id,
+                    round_id=body.round_id,
+                    bets=bets,
+                )
+            refusal = table.REFUSAL_NO_SUCH_BET
+    else:
+        refusal = found
+    return table.WithdrawalRejected(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        table_id=body.table_id,
+        round_id=body.round_id,
+        refusal=refusal,
+    )
+
+
+def _asked_back(running: Round, event: Event, body: table.WithdrawBets) -> list[bet_pb2.Bet]:
+    """The bets that a withdrawal names; empty where one of them is not on, or is named twice."""
+    live = running.accounts[event.partner, body.account_id].live
+    bet_ids = list(body.bet_ids) or list(live)
+    if len(frozenset(bet_ids)) != len(bet_ids):
+        return []
+    bets: list[bet_pb2.Bet] = []
+    for bet_id in bet_ids:
+        held = live.get(bet_id)
+        if held is None:
+            return []
+        bets.append(bet_pb2.Bet(bet_id=bet_id, bet=held[0], stake_minor=held[1]))
+    return bets
+
+
+def _place_of(
+    state: TableState, event: Event, body: BetRequest
+) -> tuple[Table, Round] | table.Refusal.ValueType | log.RequestRepeated:
+    """The table and the round that a new request is about; else why there is nothing to decide."""
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return table.REFUSAL_UNKNOWN_TABLE
+    running = one.running
+    round_id = body.round_id
+    if running is None or running.round_id != round_id:
+        if 1 <= round_number(body.table_id, round_id) <= one.number:
+            return table.REFUSAL_REQUEST_EXPIRED
+        return table.REFUSAL_UNKNOWN_ROUND
+    first = running.requests.get((event.partner, body.request_id))
+    if first is None:
+        return table.REFUSAL_TOO_MANY_REQUESTS
+    request_hash, position = first
+    if position == event.position:
+        return one, running
+    if request_hash != body.request_hash:
+        return table.REFUSAL_REQUEST_ID_REUSED
+    return log.RequestRepeated(
+        request_id=body.request_id,
+        first=entry_pb2.Position(
+            segment=position.segment, sequence=position.sequence, index=position.index
+        ),
+    )

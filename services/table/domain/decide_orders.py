@@ -1,0 +1,251 @@
+"""Operators' orders, and timers that fired. The order of refusals stands in `decide`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import entry_pb2
+from sabot.log.v1 import events_pb2 as log
+from sabot.table.v1 import events_pb2 as table
+from services.games.rule_sets import table_faults
+from services.kernel.event import Event
+from services.kernel.requests import Standing
+from services.table.domain.events import Order, RoundOrder
+from services.table.domain.rounds import round_opened, voided
+from services.table.domain.state import (
+    MAX_KNOWN_TABLES,
+    MAX_OPEN_TABLES,
+    Phase,
+    Round,
+    TableState,
+    round_number,
+)
+
+MAX_DETAIL = 2000
+"""Characters of what is wrong with a table's rules: enough for a person to begin with."""
+
+
+def decide_order(state: TableState, event: Event, body: Order) -> Sequence[Message]:
+    """The answers to an operator's order, or to a timer."""
+    if isinstance(body, table.OpenRound) and body.source == table.SOURCE_TIMER:
+        return (_timer_opens(state, body),)
+    if isinstance(body, table.CloseBetting) and body.source == table.SOURCE_TIMER:
+        return (_timer_closes(state, body),)
+    repeated = _repeated(state, event, body)
+    if repeated is not None:
+        return (repeated,)
+    match body:
+        case table.OpenTable():
+            return _open_table(state, body)
+        case table.CloseTable():
+            return (_close_table(state, body),)
+        case table.OpenRound():
+            return (_open_round(state, body),)
+        case table.CloseBetting():
+            return (_close_betting(state, body),)
+        case table.SuspendRound() | table.ResumeRound() | table.VoidRound():
+            return _round_order(state, body)
+        case _:
+            assert_never(body)
+
+
+def _rejected(
+    body: Order, refusal: table.Refusal.ValueType, detail: str = ""
+) -> table.OrderRejected:
+    table_id = body.spec.table_id if isinstance(body, table.OpenTable) else body.table_id
+    round_id = ""
+    if not isinstance(body, table.OpenTable | table.CloseTable | table.OpenRound):
+        round_id = body.round_id
+    return table.OrderRejected(
+        request_id=body.request_id,
+        table_id=table_id,
+        round_id=round_id,
+        refusal=refusal,
+        detail=detail,
+    )
+
+
+def _repeated(state: TableState, event: Event, body: Order) -> Message | None:
+    """What answers an order whose id is not new; None where it is."""
+    standing, first = state.request_ids.standing(
+        event.actor, body.request_id, body.request_hash, event.time_us
+    )
+    match standing:
+        case Standing.NEW:
+            return None
+        case Standing.EXPIRED:
+            return _rejected(body, table.REFUSAL_REQUEST_EXPIRED)
+        case Standing.AHEAD:
+            return _rejected(body, table.REFUSAL_REQUEST_ID_AHEAD)
+        case Standing.REUSED:
+            return _rejected(body, table.REFUSAL_REQUEST_ID_REUSED)
+        case Standing.REPEATED:
+            if first is None or first == event.position:
+                return None  # It is the first itself: folding kept its id before this decision.
+            return log.RequestRepeated(
+                request_id=body.request_id,
+                first=entry_pb2.Position(
+                    segment=first.segment, sequence=first.sequence, index=first.index
+                ),
+            )
+        case _:
+            assert_never(standing)
+
+
+# ---- tables ------------------------------------------------------------------------------------
+
+
+def _open_table(state: TableState, body: table.OpenTable) -> Sequence[Message]:
+    spec = body.spec
+    faults = table_faults(spec)
+    if faults:
+        detail = "; ".join(faults)[:MAX_DETAIL]
+        return (_rejected(body, table.REFUSAL_BAD_TABLE_SPEC, detail),)
+    one = state.tables.get(spec.table_id)
+    if one is not None and one.running is not None:
+        return (_rejected(body, table.REFUSAL_ROUND_RUNNING),)
+    if one is None or not one.is_open:
+        open_tables = sum(other.is_open for other in state.tables.values())
+        known_full = one is None and len(state.tables) >= MAX_KNOWN_TABLES
+        if open_tables >= MAX_OPEN_TABLES or known_full:
+            return (_rejected(body, table.REFUSAL_TOO_MANY_TABLES),)
+    revision = 1 if one is None else one.revision + 1
+    opened = table.TableOpened(spec=spec, revision=revision)
+    if one is None or not one.is_open or not one.shoe_ready:
+        return (opened,)
+    if spec.pacing.betting_window_ms and one.next_due_us is None:
+        # From rounds by an operator's call to rounds by the clock: the first opens at once.
+        return (opened, round_opened(spec.table_id, one, spec, revision))
+    return (opened,)
+
+
+def _close_table(state: TableState, body: table.CloseTable) -> Message:
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return _rejected(body, table.REFUSAL_UNKNOWN_TABLE)
+    if not one.is_open:
+        return _rejected(body, table.REFUSAL_TABLE_CLOSED)
+    return table.TableClosed(table_id=body.table_id)
+
+
+# ---- rounds ------------------------------------------------------------------------------------
+
+
+def _open_round(state: TableState, body: table.OpenRound) -> Message:
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return _rejected(body, table.REFUSAL_UNKNOWN_TABLE)
+    if not one.is_open:
+        return _rejected(body, table.REFUSAL_TABLE_CLOSED)
+    if one.running is not None:
+        return _rejected(body, table.REFUSAL_ROUND_RUNNING)
+    if not one.shoe_ready:
+        return _rejected(body, table.REFUSAL_SHOE_NOT_READY)
+    return round_opened(body.table_id, one, one.spec, one.revision)
+
+
+def _timer_opens(state: TableState, body: table.OpenRound) -> Message:
+    """A timer that comes before the shoe is ready is early: the shoe's start opens the round then,
+    or the timer fires again, whichever is later."""
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return _ignored(log.IGNORED_REASON_UNKNOWN)
+    if body.number <= one.number:
+        return _ignored(log.IGNORED_REASON_ALREADY_DONE)
+    awaited = one.next_due_us is not None and body.number == one.number + 1
+    if not awaited or one.running is not None or not one.shoe_ready:
+        return _ignored(log.IGNORED_REASON_NOT_NOW)
+    return round_opened(body.table_id, one, one.spec, one.revision)
+
+
+def _about(
+    state: TableState, body: table.CloseBetting | RoundOrder
+) -> Round | table.Refusal.ValueType:
+    """The running round that an order is about, not voided; else why it cannot be obeyed."""
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return table.REFUSAL_UNKNOWN_TABLE
+    running = one.running
+    if running is None or running.round_id != body.round_id:
+        if 1 <= round_number(body.table_id, body.round_id) <= one.number:
+            return table.REFUSAL_ROUND_OVER
+        return table.REFUSAL_UNKNOWN_ROUND
+    return table.REFUSAL_ROUND_VOIDED if running.phase is Phase.VOIDED else running
+
+
+def _close_betting(state: TableState, body: table.CloseBetting) -> Message:
+    running = _about(state, body)
+    if not isinstance(running, Round):
+        return _rejected(body, running)
+    if running.phase is not Phase.BETTING:
+        return _rejected(body, table.REFUSAL_BETTING_CLOSED)
+    if running.suspended:
+        return _rejected(body, table.REFUSAL_ROUND_SUSPENDED)
+    return table.BettingClosed(
+        table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_OPERATOR
+    )
+
+
+def _timer_closes(state: TableState, body: table.CloseBetting) -> Message:
+    running = _about(state, body)
+    if not isinstance(running, Round):
+        unknown = (table.REFUSAL_UNKNOWN_TABLE, table.REFUSAL_UNKNOWN_ROUND)
+        if running in unknown:
+            return _ignored(log.IGNORED_REASON_UNKNOWN)
+        return _ignored(log.IGNORED_REASON_ALREADY_DONE)
+    if running.phase is not Phase.BETTING:
+        return _ignored(log.IGNORED_REASON_ALREADY_DONE)
+    if running.suspended or running.closes_at_us is None or body.timer != running.timer:
+        return _ignored(log.IGNORED_REASON_NOT_NOW)
+    return table.BettingClosed(
+        table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_TIMER
+    )
+
+
+def _round_order(state: TableState, body: RoundOrder) -> Sequence[Message]:
+    running = _about(state, body)
+    if not isinstance(running, Round):
+        return (_rejected(body, running),)
+    match body:
+        case table.SuspendRound():
+            if running.phase is Phase.PAYING:
+                return (_rejected(body, table.REFUSAL_RESULT_ACCEPTED),)
+            if running.suspended:
+                return (_rejected(body, table.REFUSAL_ALREADY_SUSPENDED),)
+            return (
+                table.RoundSuspended(
+                    table_id=body.table_id, round_id=body.round_id, reason=body.reason
+                ),
+            )
+        case table.ResumeRound():
+            if not running.suspended:
+                return (_rejected(body, table.REFUSAL_NOT_SUSPENDED),)
+            return _resumed(state, running, body)
+        case table.VoidRound():
+            if running.phase is Phase.PAYING:
+                return (_rejected(body, table.REFUSAL_RESULT_ACCEPTED),)
+            return (voided(body.table_id, running, body.reason),)
+        case _:
+            assert_never(body)
+
+
+def _resumed(state: TableState, running: Round, body: table.ResumeRound) -> Sequence[Message]:
+    """The round goes on: with its whole window anew, or with the result that was held."""
+    resumed = table.RoundResumed(table_id=body.table_id, round_id=body.round_id, reason=body.reason)
+    window_ms = state.tables[body.table_id].spec.pacing.betting_window_ms
+    if running.phase is Phase.BETTING and window_ms:
+        resumed.closes_after_ms = window_ms
+        resumed.timer = running.timer + 1
+    if running.held is None:
+        return (resumed,)
+    return (
+        resumed,
+        table.ResultAccepted(table_id=body.table_id, round_id=body.round_id, result=running.held),
+    )
+
+
+def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
+    return log.InputIgnored(reason=reason)

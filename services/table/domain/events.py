@@ -1,0 +1,74 @@
+"""What the table folds and what it answers, as closed unions."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+
+Order = (
+    table.OpenTable
+    | table.CloseTable
+    | table.OpenRound
+    | table.CloseBetting
+    | table.SuspendRound
+    | table.ResumeRound
+    | table.VoidRound
+)
+"""Operators' inputs; timers send two of them."""
+
+RoundOrder = table.SuspendRound | table.ResumeRound | table.VoidRound
+"""Orders about a round that only operators give."""
+
+BetRequest = table.PlaceBets | table.WithdrawBets
+"""Partners' inputs."""
+
+Foreign = (
+    limits.BetsRefused
+    | limits.WithdrawalApproved
+    | limits.WithdrawalRefused
+    | wallet.StakeDeclined
+    | wallet.RoundPaid
+    | wallet.RoundReturned
+    | shoe.ShoeOpened
+    | shoe.CardsBurned
+    | shoe.CardsDealt
+    | shoe.CutCardReached
+    | shoe.ShoeRanOut
+    | shoe.ShoeClosed
+    | rules.RoundResolved
+    | log.InputFailed
+)
+"""Other services' answers."""
+
+Own = (
+    table.BetsPlaced
+    | table.BetsRejected
+    | table.BetsWithdrawn
+    | table.WithdrawalRejected
+    | table.OrderRejected
+    | table.TableOpened
+    | table.TableClosed
+    | table.RoundOpened
+    | table.BettingClosed
+    | table.RoundSuspended
+    | table.RoundResumed
+    | table.ResultAccepted
+    | table.RoundVoided
+    | table.RoundClosed
+    | log.RequestRepeated
+    | log.InputIgnored
+)
+"""The table's answers."""
+
+Folded = BetRequest | Order | Foreign
+
+FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))
+ANSWERS: frozenset[type[Message]] = frozenset(get_args(Own))

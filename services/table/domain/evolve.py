@@ -1,0 +1,357 @@
+"""How an event changes what the table knows."""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.event import UNLOGGED, Event
+from services.kernel.requests import Standing
+from services.table.domain.events import Folded, Order, Own
+from services.table.domain.state import (
+    MAX_ACCOUNT_REQUESTS,
+    MAX_BET_REQUESTS,
+    MAX_ROUND_REQUESTS,
+    AccountBets,
+    Phase,
+    Round,
+    Table,
+    TableState,
+    round_number,
+    running_round,
+)
+
+
+def evolve(state: TableState, event: Event) -> None:
+    """Fold one event in place."""
+    body = cast("Folded | Own", event.body)
+    match body:
+        case table.PlaceBets():
+            _keep_bet_request(state, event, body, MAX_BET_REQUESTS)
+        case table.BetsPlaced():
+            _bets_placed(state, event, body)
+        case table.WithdrawBets():
+            _keep_bet_request(state, event, body, MAX_ACCOUNT_REQUESTS)
+        case table.BetsWithdrawn():
+            _bets_withdrawn(state, event, body)
+        case limits.BetsRefused():
+            _bets_gone(state, event, body, tuple(body.bet_ids))
+        case limits.WithdrawalApproved() | wallet.StakeDeclined():
+            _bets_gone(state, event, body, tuple(bet.bet_id for bet in body.bets))
+        case limits.WithdrawalRefused():
+            _withdrawal_refused(state, event, body)
+        case (
+            table.OpenTable()
+            | table.CloseTable()
+            | table.OpenRound()
+            | table.CloseBetting()
+            | table.SuspendRound()
+            | table.ResumeRound()
+            | table.VoidRound()
+        ):
+            _keep_order(state, event, body)
+        case table.TableOpened():
+            _table_opened(state, event, body)
+        case table.TableClosed():
+            _table_closed(state, body)
+        case table.RoundOpened():
+            _round_opened(state, event, body)
+        case table.RoundClosed():
+            _round_closed(state, event, body)
+        case (
+            table.BettingClosed()
+            | table.RoundSuspended()
+            | table.RoundResumed()
+            | table.ResultAccepted()
+            | table.RoundVoided()
+        ):
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None:
+                _round_goes_on(running, event, body)
+        case rules.RoundResolved():
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None and running.suspended and running.phase is Phase.DEALING:
+                running.held = body.result
+        case (
+            shoe.ShoeOpened()
+            | shoe.CardsBurned()
+            | shoe.CardsDealt()
+            | shoe.CutCardReached()
+            | shoe.ShoeRanOut()
+            | shoe.ShoeClosed()
+        ):
+            one = state.tables.get(body.table_id)
+            if one is not None:
+                _shoe_goes_on(one, body)
+        case (
+            table.BetsRejected()
+            | table.WithdrawalRejected()
+            | table.OrderRejected()
+            | wallet.RoundPaid()
+            | wallet.RoundReturned()
+            | log.InputFailed()
+            | log.RequestRepeated()
+            | log.InputIgnored()
+        ):
+            pass
+        case _:
+            assert_never(body)
+
+
+# ---- request ids -------------------------------------------------------------------------------
+
+
+def _keep_bet_request(
+    state: TableState, event: Event, body: table.PlaceBets | table.WithdrawBets, most: int
+) -> None:
+    """Remember the first use of a request id within its round, refused or not.
+
+    It is remembered before it is decided, so that a request whose decision failed keeps its place:
+    decided again by an operator it is the first, and a repeat of it is a repeat."""
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None:
+        return
+    partner = event.partner
+    requests = running.requests
+    key = (partner, body.request_id)
+    if key in requests or len(requests) >= MAX_ROUND_REQUESTS:
+        return
+    who = (partner, body.account_id)
+    account = running.accounts.get(who)
+    if account is None:
+        account = running.accounts[who] = AccountBets()
+    if account.requests < most:
+        account.requests += 1
+        requests[key] = (body.request_hash, event.position)
+
+
+def _keep_order(state: TableState, event: Event, body: Order) -> None:
+    """Remember an operator's request id; a timer has none."""
+    request_id = body.request_id
+    if not request_id:
+        return
+    ids, scope, request_hash = state.request_ids, event.actor, body.request_hash
+    standing, _ = ids.standing(scope, request_id, request_hash, event.time_us)
+    if standing is Standing.NEW:
+        ids.use(scope, request_id, request_hash, event.position, event.time_us)
+
+
+# ---- bets --------------------------------------------------------------------------------------
+
+
+def _bets_placed(state: TableState, event: Event, body: table.BetsPlaced) -> None:
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None:
+        return
+    who = (event.partner, body.account_id)
+    account = running.accounts.get(who)
+    if account is None:
+        account = running.accounts[who] = AccountBets()
+    live = account.live
+    for bet in body.bets:
+        live[bet.bet_id] = (bet.bet, bet.stake_minor)
+    running.bets_placed += len(body.bets)
+
+
+def _account(
+    state: TableState, event: Event, table_id: str, round_id: str, account_id: str
+) -> AccountBets | None:
+    running = running_round(state, table_id, round_id)
+    return running.accounts.get((event.partner, account_id)) if running is not None else None
+
+
+def _bets_withdrawn(state: TableState, event: Event, body: table.BetsWithdrawn) -> None:
+    account = _account(state, event, body.table_id, body.round_id, body.account_id)
+    if account is None:
+        return
+    for bet in body.bets:
+        if account.live.pop(bet.bet_id, None) is not None:
+            account.withdrawing[bet.bet_id] = (bet.bet, bet.stake_minor)
+
+
+def _withdrawal_refused(state: TableState, event: Event, body: limits.WithdrawalRefused) -> None:
+    account = _account(state, event, body.table_id, body.round_id, body.account_id)
+    if account is None:
+        return
+    for bet_id in body.bet_ids:
+        bet = account.withdrawing.pop(bet_id, None)
+        if bet is not None:
+            account.live[bet_id] = bet
+
+
+def _bets_gone(
+    state: TableState,
+    event: Event,
+    body: limits.BetsRefused | limits.WithdrawalApproved | wallet.StakeDeclined,
+    bet_ids: tuple[str, ...],
+) -> None:
+    account = _account(state, event, body.table_id, body.round_id, body.account_id)
+    if account is None:
+        return
+    for bet_id in bet_ids:
+        account.live.pop(bet_id, None)
+        account.withdrawing.pop(bet_id, None)
+
+
+# ---- tables and rounds -------------------------------------------------------------------------
+
+
+def _table_opened(state: TableState, event: Event, body: table.TableOpened) -> None:
+    spec = body.spec
+    one = state.tables.get(spec.table_id)
+    bets = tuple(offer.bet for offer in spec.rule_set.bets)
+    if one is None:
+        one = state.tables[spec.table_id] = Table(spec, body.revision, bets)
+    was_waiting = one.is_open and one.next_due_us is not None
+    one.spec = spec
+    one.revision = body.revision
+    one.bets = bets
+    one.is_open = True
+    if not spec.pacing.betting_window_ms:
+        one.next_due_us = None
+    elif not was_waiting:
+        one.next_due_us = event.time_us
+        one.next_asked_at = event.cause or UNLOGGED
+
+
+def _table_closed(state: TableState, body: table.TableClosed) -> None:
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return
+    one.is_open = False
+    one.next_due_us = None
+    if one.running is None:
+        _forget_shoe(one)
+
+
+def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> None:
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return
+    closes_at_us = event.time_us + body.closes_after_ms * 1000 if body.closes_after_ms else None
+    one.running = Round(
+        body.round_id,
+        body.number,
+        body.shoe_id,
+        closes_at_us=closes_at_us,
+        asked_at=event.cause or UNLOGGED,
+    )
+    one.number = body.number
+    one.next_due_us = None
+    if one.rounds_left:
+        one.rounds_left -= 1
+
+
+def _round_goes_on(
+    running: Round,
+    event: Event,
+    body: table.BettingClosed
+    | table.RoundSuspended
+    | table.RoundResumed
+    | table.ResultAccepted
+    | table.RoundVoided,
+) -> None:
+    match body:
+        case table.BettingClosed():
+            running.phase = Phase.DEALING
+            running.closes_at_us = None
+        case table.RoundSuspended():
+            running.suspended = True
+            running.closes_at_us = None
+        case table.RoundResumed():
+            running.suspended = False
+            if body.closes_after_ms:
+                running.closes_at_us = event.time_us + body.closes_after_ms * 1000
+                running.timer = body.timer
+                running.asked_at = event.cause or UNLOGGED
+        case table.ResultAccepted():
+            running.phase = Phase.PAYING
+            running.held = None
+        case table.RoundVoided():
+            running.phase = Phase.VOIDED
+            running.suspended = False
+            running.held = None
+            running.closes_at_us = None
+        case _:
+            assert_never(body)
+
+
+def _round_closed(state: TableState, event: Event, body: table.RoundClosed) -> None:
+    one = state.tables.get(body.table_id)
+    if one is None or one.running is None or one.running.round_id != body.round_id:
+        return
+    counted = body.end == table.ROUND_END_PAID or one.running.cards_left_shoe
+    if one.running.shoe_id == one.shoe_id and counted:
+        one.shoe_rounds += 1
+    one.last_uncounted = not counted
+    one.running = None
+    if one.rounds_left == 0:
+        one.shoe_ready = False
+    if not one.is_open:
+        _forget_shoe(one)
+    if body.HasField("opens_after_ms"):
+        one.next_due_us = event.time_us + body.opens_after_ms * 1000
+        one.next_asked_at = event.cause or UNLOGGED
+
+
+# ---- the shoe ----------------------------------------------------------------------------------
+
+
+def _forget_shoe(one: Table) -> None:
+    one.shoe_id = ""
+    one.shoe_ready = False
+    one.shoe_rounds = 0
+    one.rounds_left = None
+    one.last_uncounted = False
+
+
+def _shoe_goes_on(
+    one: Table,
+    body: shoe.ShoeOpened
+    | shoe.CardsBurned
+    | shoe.CardsDealt
+    | shoe.CutCardReached
+    | shoe.ShoeRanOut
+    | shoe.ShoeClosed,
+) -> None:
+    match body:
+        case shoe.ShoeOpened():
+            if one.is_open:
+                _forget_shoe(one)
+                one.shoe_id = body.shoe_id
+        case shoe.CardsDealt():
+            if one.running is not None and one.running.round_id == body.round_id:
+                one.running.cards_left_shoe = True
+        case shoe.CardsBurned():
+            if body.shoe_id != one.shoe_id:
+                pass
+            elif body.reason == shoe.BURN_REASON_SHOE_START:
+                one.shoe_ready = True
+            elif one.running is not None and one.running.phase is Phase.VOIDED:
+                one.running.cards_left_shoe = True
+            elif one.last_uncounted:
+                one.shoe_rounds += 1
+                one.last_uncounted = False
+        case shoe.CutCardReached():
+            if body.shoe_id == one.shoe_id:
+                # The shoe may say so only after later rounds were opened: of a voided round, whose
+                # cards it was still burning. Those count against what may follow.
+                since = one.number - round_number(body.table_id, body.round_id)
+                one.rounds_left = max(body.rounds_left - since, 0)
+                if one.running is None and one.rounds_left == 0:
+                    one.shoe_ready = False
+        case shoe.ShoeRanOut():
+            if body.shoe_id == one.shoe_id:
+                one.rounds_left = 0
+                if one.running is None:
+                    one.shoe_ready = False
+        case shoe.ShoeClosed():
+            if body.shoe_id == one.shoe_id:
+                _forget_shoe(one)
+        case _:
+            assert_never(body)

@@ -1,0 +1,138 @@
+"""What the table knows: tables, the round that runs at each, and who has bet in it.
+
+A round stays here until its money is where it belongs; then only its number is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.table.v1 import spec_pb2
+from services.kernel.event import UNLOGGED, Position
+from services.kernel.requests import RequestIds
+
+MAX_OPEN_TABLES = 500
+"""Open tables in a cell: more belong to another cell; each costs state in every service."""
+MAX_KNOWN_TABLES = 10_000
+"""Tables that were ever opened: they are kept so that a reopened one goes on counting."""
+MAX_BETS = 500
+"""Bets of an account in a round: its settlement is one event and must fit one entry."""
+MAX_BET_REQUESTS = 500
+"""PlaceBets of an account in a round whose ids are kept: no fewer than it may have bets."""
+MAX_ACCOUNT_REQUESTS = 600
+"""The same with its withdrawals: whoever may not bet any more may still take bets back."""
+MAX_ROUND_REQUESTS = 200_000
+"""Request ids kept for a round, over all partners: what a cell takes in a long betting window."""
+
+
+class Phase(IntEnum):
+    """How far a round is. Suspended or not stands apart."""
+
+    BETTING = 1
+    DEALING = 2
+    """Betting is closed, there is no result yet."""
+    PAYING = 3
+    """The result is accepted."""
+    VOIDED = 4
+    """Voided; stakes are going back."""
+
+
+@dataclass(slots=True)
+class AccountBets:
+    """An account in a round. Bets are (kind, stake in minor units) by bet id."""
+
+    requests: int = 0
+    """Request ids kept for it."""
+    live: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """Placed, and not known to be refused, declined or withdrawn."""
+    withdrawing: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """Asked back; limits have not decided."""
+
+
+@dataclass(slots=True)
+class Round:
+    """The round that runs at a table."""
+
+    round_id: str
+    number: int
+    shoe_id: str
+    phase: Phase = Phase.BETTING
+    suspended: bool = False
+    held: rules.Result | None = None
+    """A result that came while the round was suspended."""
+    timer: int = 1
+    """Which setting of the betting timer is in force."""
+    closes_at_us: int | None = None
+    """When the betting window ends, in log time; None where an operator closes betting."""
+    asked_at: Position = UNLOGGED
+    """What set the timer: the cause of `RoundOpened` or `RoundResumed`."""
+    requests: dict[tuple[str, str], tuple[bytes, Position]] = field(
+        default_factory=dict[tuple[str, str], tuple[bytes, Position]]
+    )
+    """By (partner, request id): hash and position of its first use."""
+    accounts: dict[tuple[str, str], AccountBets] = field(
+        default_factory=dict[tuple[str, str], AccountBets]
+    )
+    """By (partner, account)."""
+    bets_placed: int = 0
+    """How many bet ids were given out."""
+    cards_left_shoe: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """A table, open or closed."""
+
+    spec: spec_pb2.TableSpec
+    revision: int
+    bets: tuple[str, ...]
+    """The kinds offered."""
+    is_open: bool = True
+    number: int = 0
+    """The number of its last round; 0: there was none."""
+    running: Round | None = None
+    next_due_us: int | None = None
+    """When a timer shall open the next round, in log time; None where none shall."""
+    next_asked_at: Position = UNLOGGED
+    """What set that timer: the cause of `TableOpened` or `RoundClosed`."""
+    shoe_id: str = ""
+    """The shoe at the table; empty: none."""
+    shoe_ready: bool = False
+    """Its start is over, and another round may be dealt from it."""
+    shoe_rounds: int = 0
+    """Rounds that it has seen (rule BAC-40)."""
+    rounds_left: int | None = None
+    """Rounds that may follow the last one; None until the cut card came out (rule BAC-3)."""
+    last_uncounted: bool = False
+    """The last round was voided before a card left the shoe, as far as is known."""
+
+
+@dataclass(slots=True)
+class TableState:
+    """Everything the table core remembers."""
+
+    tables: dict[str, Table] = field(default_factory=dict[str, Table])
+    request_ids: RequestIds = field(default_factory=RequestIds)
+    """Operators' request ids; the scope is the actor."""
+
+
+def running_round(state: TableState, table_id: str, round_id: str) -> Round | None:
+    """The round, if it runs at this table."""
+    table = state.tables.get(table_id)
+    if table is None:
+        return None
+    running = table.running
+    return running if running is not None and running.round_id == round_id else None
+
+
+def round_number(table_id: str, round_id: str) -> int:
+    """The number in a round id of this table; 0 where it is none."""
+    prefix = f"{table_id}-"
+    digits = round_id.removeprefix(prefix)
+    if len(prefix) + len(digits) != len(round_id) or len(digits) > 19:
+        return 0
+    if not digits.isascii() or not digits.isdecimal() or digits.startswith("0"):
+        return 0
+    return int(digits)

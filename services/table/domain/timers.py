@@ -1,0 +1,53 @@
+"""Which timers the table waits for, by its state alone. A shell with a clock sends them when due."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sabot.log.v1 import entry_pb2
+from sabot.table.v1 import events_pb2 as table
+from services.kernel.event import Position
+from services.table.domain.state import Phase, TableState
+
+
+class Timer(NamedTuple):
+    """An input to append once its time has come."""
+
+    due_us: int
+    """Log time, microseconds since 1970 UTC."""
+    body: table.OpenRound | table.CloseBetting
+
+
+def timers_wanted(state: TableState) -> list[Timer]:
+    """Every timer that is running, in no order of time.
+
+    A round that waits for its shoe wants no timer until the shoe is ready; the shoe's start may
+    open it. `asked_by` is the event whose answer set the timer."""
+    wanted: list[Timer] = []
+    for table_id, one in state.tables.items():
+        running = one.running
+        if running is None:
+            if one.next_due_us is not None and one.shoe_ready:
+                opens = table.OpenRound(
+                    table_id=table_id,
+                    source=table.SOURCE_TIMER,
+                    number=one.number + 1,
+                    asked_by=_proto(one.next_asked_at),
+                )
+                wanted.append(Timer(one.next_due_us, opens))
+        elif running.phase is Phase.BETTING and running.closes_at_us is not None:
+            closes = table.CloseBetting(
+                table_id=table_id,
+                round_id=running.round_id,
+                source=table.SOURCE_TIMER,
+                timer=running.timer,
+                asked_by=_proto(running.asked_at),
+            )
+            wanted.append(Timer(running.closes_at_us, closes))
+    return wanted
+
+
+def _proto(position: Position) -> entry_pb2.Position:
+    return entry_pb2.Position(
+        segment=position.segment, sequence=position.sequence, index=position.index
+    )
