@@ -14,11 +14,11 @@ import errno
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from services.kernel.jetstream_read import consumer_names
 from services.kernel.nats_process import (
@@ -248,8 +248,10 @@ def permissions(credentials: Credentials, cell: str, service: str | None) -> dic
     stream = stream_name(cell)
     publish = [f"$JS.API.STREAM.INFO.{stream}"]
     for consumer in consumer_names(credentials.consumer_prefix):
-        for verb in ("CREATE", "MSG.NEXT", "DELETE"):
-            publish.append(f"$JS.API.CONSUMER.{verb}.{stream}.{consumer}")
+        publish += [
+            f"$JS.API.CONSUMER.{verb}.{stream}.{consumer}"
+            for verb in ("CREATE", "MSG.NEXT", "DELETE")
+        ]
     if service is not None:
         publish += [subject.replace("*", service) for subject in stream_subjects(cell)]
     return {
@@ -356,7 +358,7 @@ class Cluster:
 
 
 def _credentials(name: str) -> Credentials:
-    return Credentials(name, secrets.token_hex(16), f"_INBOX_{name}", name)
+    return Credentials(name, uuid4().hex + uuid4().hex, f"_INBOX_{name}", name)
 
 
 def _server_config(store: Path, users: list[dict[str, Any]]) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class PullReader:
         self._requests.clear()
         self._first, self._odd, self._ended, self._quiet = True, None, False, 0
         self._checking = self._seen is not None
-        names = random.sample(self._names, len(self._names))  # noqa: S311 -- only to spread them
+        names = random.sample(self._names, len(self._names))
         for name in names:
             answer = await self._ask(f"CONSUMER.CREATE.{self._stream}.{name}", self._config(name))
             error = answer.get("error")

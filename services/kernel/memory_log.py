@@ -177,7 +177,7 @@ class MemoryLog:
         if rng is None:
             if faults != NO_FAULTS:
                 raise ValueError("faults need a seeded generator")
-            rng = random.Random(0)
+            rng = random.Random(0)  # noqa: S311 -- never drawn from
         self.store = store
         self.faults = faults
         self._rng = rng
@@ -240,7 +240,7 @@ class MemoryLog:
         last = after
         seen: LogMessage | None = None
         while True:
-            while self._is_cut_off():
+            while self._is_cut_off():  # noqa: ASYNC110 -- it ends at a time, on no event
                 await asyncio.sleep(self._cut_off_until - asyncio.get_running_loop().time())
             self._check_open()
             self._check_same(last, seen)

@@ -176,7 +176,7 @@ class NatsProcess:
             status, _ = await http_get(HOST, self._monitor_port, "/healthz", wait_s=1.0)
         except (OSError, TimeoutError, EOFError):
             return False
-        return status == 200  # noqa: PLR2004 -- HTTP's OK
+        return status == 200
 
     def _log_tail(self) -> str:
         try:
@@ -196,7 +196,7 @@ async def http_get(host: str, port: int, path: str, *, wait_s: float) -> tuple[i
         finally:
             writer.close()
     words = head.split(b" ", 2)
-    if len(words) < 2 or not words[1].isdigit():  # noqa: PLR2004 -- protocol, then status
+    if len(words) < 2 or not words[1].isdigit():
         raise EOFError("no answer of HTTP")
     return int(words[1]), body
 

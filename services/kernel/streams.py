@@ -99,16 +99,16 @@ def deviations(
         del wanted["max_bytes"]
     else:
         wanted["max_bytes"] = max_bytes
-    found = []
-    for key, value in wanted.items():
-        actual = config.get(key, type(value)())
-        if actual != value:
-            found.append(f"{key} is {_words(actual)}, it must be {_words(value)}")
-    ours = wanted.keys() | IRRELEVANT | {"max_bytes"}
-    for key in sorted(config.keys() - ours):
-        if config[key]:
-            found.append(f"{key} is {_words(config[key])}, it must not be set")
-    return found
+    actual = {key: config.get(key, type(value)()) for key, value in wanted.items()}
+    wrong = [
+        f"{key} is {_words(actual[key])}, it must be {_words(value)}"
+        for key, value in wanted.items()
+        if actual[key] != value
+    ]
+    others = sorted(config.keys() - wanted.keys() - IRRELEVANT - {"max_bytes"})
+    return wrong + [
+        f"{key} is {_words(config[key])}, it must not be set" for key in others if config[key]
+    ]
 
 
 async def find_stream(connection: NatsConnection, cell: str, *, wait_s: float) -> dict[str, Any]:

@@ -1,0 +1,210 @@
+"""A raw, read-only look at the files in which a nats-server (2.15) keeps a stream.
+
+A server that opens a damaged store "repairs" it: it cuts off what it cannot read and gives the
+sequences away again. So the store is looked at before a server opens it, and by tools. Nothing here
+ever writes. Scan a store that no server has open, or a copy.
+
+A stream's folder holds `msgs/<n>.blk`, n from 1. A block is a row of records, all little-endian:
+
+    u32 length of the whole record; its highest bit: there are headers
+    u64 sequence; its highest bit: erased; the next one: a tombstone, "this sequence is removed"
+    i64 time, nanoseconds since 1970
+    u16 length of the subject, then the subject
+    u32 length of the headers, then the headers      (where there are any)
+    the payload
+    8 bytes HighwayHash-64 of sequence to time, subject, headers, payload
+
+The key of the hash is SHA-256 of `<stream>-<n>`: a record copied into another block does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from services.kernel.highway import HighwayHash
+from services.kernel.log import LogMessage
+
+HEAD = struct.Struct("<IQqH")
+"""Length, sequence, time, length of the subject."""
+HEADERS_LENGTH = struct.Struct("<I")
+HASH_BYTES = 8
+HAS_HEADERS = 1 << 31
+ERASED = 1 << 63
+TOMBSTONE = 1 << 62
+SHORTEST_RECORD = HEAD.size + HASH_BYTES
+LONGEST_RECORD = 32 * 1024 * 1024
+"""The server's own bound on what it believes of a length."""
+COMPRESSED = b"cmp"
+"""How a compressed block begins; a cell's stream has none."""
+STATUS_LINE = b"NATS/1.0"
+
+
+class StoreDamaged(Exception):
+    """The store cannot be what was written. `sequence` is the first position that cannot be
+    trusted, `why` says what is wrong with it, `block` names the file.
+
+    `torn`: the last block ends within a record, which is also what is left of an append that was
+    never acknowledged when the power went; whether that record counted, the witness knows.
+    """
+
+    def __init__(self, sequence: int, why: str, block: str, *, torn: bool = False) -> None:
+        super().__init__(f"sequence {sequence}: {why} ({block})")
+        self.sequence = sequence
+        self.why = why
+        self.block = block
+        self.torn = torn
+
+
+class StoreMissing(Exception):
+    """There is no stream's store in that folder."""
+
+
+class _Record(NamedTuple):
+    size: int
+    sequence: int
+    subject: bytes
+    headers: bytes
+    payload: bytes
+    hash: bytes
+
+    @property
+    def is_tombstone(self) -> bool:
+        return bool(self.sequence & TOMBSTONE)
+
+    @property
+    def number(self) -> int:
+        """The sequence without its marks."""
+        return self.sequence & ~(ERASED | TOMBSTONE)
+
+
+def scan_store(folder: Path, *, hash_after: int | None = None) -> Iterator[LogMessage]:
+    """All entries of the stream in `folder` (`…/streams/<stream>`), in order, from the first one.
+
+    Sequences must run from 1 without a gap. Hashes are checked of the records behind the sequence
+    `hash_after`: 0 for all, None for none. Raises StoreMissing, and StoreDamaged at the first bad
+    position, after everything before it was yielded.
+    """
+    blocks = _blocks(folder)
+    last = 0
+    for block in blocks:
+        is_last = block == blocks[-1]
+        for entry in _scan_block(folder.name, block, last, is_last=is_last, hash_after=hash_after):
+            last = entry.sequence
+            yield entry
+
+
+def has_store(folder: Path) -> bool:
+    """Whether there are blocks of a stream in that folder."""
+    return any((folder / "msgs").glob("*.blk"))
+
+
+def _blocks(folder: Path) -> list[Path]:
+    if not (folder / "msgs").is_dir():
+        raise StoreMissing(f"there is no store of a stream in {folder}")
+    found = [path for path in (folder / "msgs").glob("*.blk") if path.stem.isdigit()]
+    return sorted(found, key=lambda path: int(path.stem))
+
+
+def _scan_block(
+    stream: str, block: Path, last: int, *, is_last: bool, hash_after: int | None
+) -> Iterator[LogMessage]:
+    data = block.read_bytes()
+    if data.startswith(COMPRESSED):
+        raise StoreDamaged(last + 1, "the block is compressed", block.name)
+    key = hashlib.sha256(f"{stream}-{int(block.stem)}".encode()).digest()
+    checksum = HighwayHash(key)
+    offset = 0
+    while offset < len(data):
+        try:
+            record = _parse(data, offset)
+            hashed = hash_after is not None and record.number > hash_after
+            _check(record, last, checksum if hashed else None, data[offset + 4 : offset + 20])
+            entry = None if record.is_tombstone else _entry(record)
+        except _Bad as bad:
+            torn = bad.torn and is_last
+            raise StoreDamaged(last + 1, bad.why, block.name, torn=torn) from None
+        offset += record.size
+        if entry is not None:
+            last = entry.sequence
+            yield entry
+
+
+class _Bad(Exception):
+    def __init__(self, why: str, *, torn: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.torn = torn
+
+
+def _check(record: _Record, last: int, checksum: HighwayHash | None, numbers: bytes) -> None:
+    """`numbers` are the bytes of sequence and time, which are hashed with the rest."""
+    if record.is_tombstone:
+        # It may remember how far a store went; it must not remove what stands before it.
+        if 0 < record.number <= last:
+            raise _Bad(f"sequence {record.number} is marked as removed")
+    elif record.sequence & ERASED:
+        raise _Bad("the record was erased")
+    elif record.sequence != last + 1:
+        raise _Bad(f"sequence {record.sequence} follows {last}")
+    if checksum is not None:
+        hashed = numbers + record.subject + record.headers + record.payload
+        if checksum.digest(hashed) != record.hash:
+            raise _Bad("the record does not fit its hash")
+
+
+def _entry(record: _Record) -> LogMessage:
+    try:
+        subject = record.subject.decode()
+    except UnicodeDecodeError:
+        raise _Bad("the subject is no text") from None
+    return LogMessage(record.sequence, subject, parse_headers(record.headers), record.payload)
+
+
+def _parse(data: bytes, offset: int) -> _Record:
+    left = len(data) - offset
+    if left < SHORTEST_RECORD:
+        raise _Bad(f"the block ends within a record, after {left} bytes of it", torn=True)
+    length, sequence, _, subject_length = HEAD.unpack_from(data, offset)
+    size = length & ~HAS_HEADERS
+    if not SHORTEST_RECORD + subject_length <= size <= LONGEST_RECORD:
+        raise _Bad(f"no record is {size} bytes long")
+    if size > left:
+        raise _Bad(f"the block ends within a record, after {left} of {size} bytes", torn=True)
+    end = offset + size - HASH_BYTES
+    start = offset + HEAD.size
+    subject = data[start : start + subject_length]
+    start += subject_length
+    headers = b""
+    if length & HAS_HEADERS:
+        if start + HEADERS_LENGTH.size > end:
+            raise _Bad("there is no room for the headers")
+        (headers_length,) = HEADERS_LENGTH.unpack_from(data, start)
+        start += HEADERS_LENGTH.size
+        if start + headers_length > end:
+            raise _Bad("the headers are longer than the record")
+        headers = data[start : start + headers_length]
+        start += headers_length
+    checksum = data[end : end + HASH_BYTES]
+    return _Record(size, sequence, subject, headers, data[start:end], checksum)
+
+
+def parse_headers(raw: bytes) -> dict[str, str]:
+    """Headers as the client library gives them: lines `name: value`, both without outer spaces;
+    what is no such line is left out, of equal names the last one counts.
+    """
+    if not raw:
+        return {}
+    if not raw.startswith(STATUS_LINE):
+        raise _Bad("the headers do not begin as headers do")
+    headers: dict[str, str] = {}
+    for line in raw[len(STATUS_LINE) :].split(b"\r\n"):
+        name, colon, value = line.partition(b":")
+        key = name.strip()
+        if not colon or not key.isascii() or len(key.split()) > 1:
+            continue
+        headers[key.decode("ascii")] = value.strip().decode("utf-8", "replace")
+    return headers
