@@ -606,7 +606,7 @@ class WatchBetsResponse(_message.Message):
 
     @_builtins.property
     def position(self) -> _entry_pb2.Position:
-        """Everything up to here has been told, where `complete`."""
+        """Everything up to here has been told."""
 
     def __init__(
         self,
@@ -889,8 +889,21 @@ class RequestOutcome(_message.Message):
     ACCOUNT_DECLINED_FIELD_NUMBER: _builtins.int
     ACCOUNT_OPENED_FIELD_NUMBER: _builtins.int
     ACCOUNT_CLOSED_FIELD_NUMBER: _builtins.int
+    TABLE_OPENED_FIELD_NUMBER: _builtins.int
+    TABLE_CLOSED_FIELD_NUMBER: _builtins.int
+    ROUND_OPENED_FIELD_NUMBER: _builtins.int
+    BETTING_CLOSED_FIELD_NUMBER: _builtins.int
+    ROUND_SUSPENDED_FIELD_NUMBER: _builtins.int
+    ROUND_RESUMED_FIELD_NUMBER: _builtins.int
+    ROUND_VOIDED_FIELD_NUMBER: _builtins.int
+    ORDER_REJECTED_FIELD_NUMBER: _builtins.int
+    ACCOUNT_BLOCKED_FIELD_NUMBER: _builtins.int
+    ACCOUNT_UNBLOCKED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
+    failed: _builtins.bool
+    """A fault kept it from being decided; it had no effect, and operators are alarmed."""
     @_builtins.property
     def reserved(self) -> _events_pb2_4.StakeReserved:
         """The bets are on."""
@@ -939,6 +952,46 @@ class RequestOutcome(_message.Message):
     def account_closed(self) -> _events_pb2_4.AccountClosed:
         """The account was closed."""
 
+    @_builtins.property
+    def table_opened(self) -> _events_pb2_2.TableOpened:
+        """The table was opened, or its rules were changed."""
+
+    @_builtins.property
+    def table_closed(self) -> _events_pb2_2.TableClosed:
+        """The table opens no further rounds."""
+
+    @_builtins.property
+    def round_opened(self) -> _events_pb2_2.RoundOpened:
+        """The round was opened."""
+
+    @_builtins.property
+    def betting_closed(self) -> _events_pb2_2.BettingClosed:
+        """Betting was closed."""
+
+    @_builtins.property
+    def round_suspended(self) -> _events_pb2_2.RoundSuspended:
+        """The round was suspended."""
+
+    @_builtins.property
+    def round_resumed(self) -> _events_pb2_2.RoundResumed:
+        """The round was resumed."""
+
+    @_builtins.property
+    def round_voided(self) -> _events_pb2_2.RoundVoided:
+        """The round was voided."""
+
+    @_builtins.property
+    def order_rejected(self) -> _events_pb2_2.OrderRejected:
+        """The table refused the order."""
+
+    @_builtins.property
+    def account_blocked(self) -> _events_pb2_4.AccountBlocked:
+        """The account was blocked."""
+
+    @_builtins.property
+    def account_unblocked(self) -> _events_pb2_4.AccountUnblocked:
+        """The block was lifted."""
+
     def __init__(
         self,
         *,
@@ -955,12 +1008,23 @@ class RequestOutcome(_message.Message):
         account_declined: _events_pb2_4.AccountRequestDeclined | None = ...,
         account_opened: _events_pb2_4.AccountOpened | None = ...,
         account_closed: _events_pb2_4.AccountClosed | None = ...,
+        table_opened: _events_pb2_2.TableOpened | None = ...,
+        table_closed: _events_pb2_2.TableClosed | None = ...,
+        round_opened: _events_pb2_2.RoundOpened | None = ...,
+        betting_closed: _events_pb2_2.BettingClosed | None = ...,
+        round_suspended: _events_pb2_2.RoundSuspended | None = ...,
+        round_resumed: _events_pb2_2.RoundResumed | None = ...,
+        round_voided: _events_pb2_2.RoundVoided | None = ...,
+        order_rejected: _events_pb2_2.OrderRejected | None = ...,
+        account_blocked: _events_pb2_4.AccountBlocked | None = ...,
+        account_unblocked: _events_pb2_4.AccountUnblocked | None = ...,
+        failed: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "declined", b"declined", "deposited", b"deposited", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "failed", b"failed", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "declined", b"declined", "deposited", b"deposited", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "failed", b"failed", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "failed"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 

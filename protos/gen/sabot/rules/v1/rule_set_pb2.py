@@ -22,23 +22,36 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsabot/rules/v1/rule_set.proto\x12\x0esabot.rules.v1\".\n\x04Odds\x12\x11\n\tnumerator\x18\x01 \x01(\r\x12\x13\n\x0b\x64\x65nominator\x18\x02 \x01(\r\"e\n\x08\x42\x65tOffer\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\"\n\x04pays\x18\x02 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\x12(\n\ncommission\x18\x03 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\"\xf1\x01\n\x07RuleSet\x12\x13\n\x0brule_set_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\"\n\x04game\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.Game\x12&\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x18.sabot.rules.v1.BetOffer\x12*\n\x08rounding\x18\x05 \x01(\x0e\x32\x18.sabot.rules.v1.Rounding\x12\r\n\x05\x64\x65\x63ks\x18\x06 \x01(\r\x12\x11\n\tcut_depth\x18\x07 \x01(\r\x12\x18\n\x10rounds_after_cut\x18\x08 \x01(\r\x12\x0c\n\x04hash\x18\x0f \x01(\x0c*/\n\x04Game\x12\x14\n\x10GAME_UNSPECIFIED\x10\x00\x12\x11\n\rGAME_BACCARAT\x10\x01*e\n\x08Rounding\x12\x18\n\x14ROUNDING_UNSPECIFIED\x10\x00\x12\x11\n\rROUNDING_DOWN\x10\x01\x12\x16\n\x12ROUNDING_HALF_EVEN\x10\x02\x12\x14\n\x10ROUNDING_HALF_UP\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsabot/rules/v1/rule_set.proto\x12\x0esabot.rules.v1\x1a\x1b\x62uf/validate/validate.proto\".\n\x04Odds\x12\x11\n\tnumerator\x18\x01 \x01(\r\x12\x13\n\x0b\x64\x65nominator\x18\x02 \x01(\r\"\x7f\n\x08\x42\x65tOffer\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\"\n\x04pays\x18\x02 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\x12(\n\ncommission\x18\x03 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\"\xb9\x02\n\x07RuleSet\x12-\n\x0brule_set_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\x0f\n\x07version\x18\x02 \x01(\r\x12.\n\x04game\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.GameB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x33\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x18.sabot.rules.v1.BetOfferB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12\x36\n\x08rounding\x18\x05 \x01(\x0e\x32\x18.sabot.rules.v1.RoundingB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\r\n\x05\x64\x65\x63ks\x18\x06 \x01(\r\x12\x11\n\tcut_depth\x18\x07 \x01(\r\x12\x18\n\x10rounds_after_cut\x18\x08 \x01(\r\x12\x15\n\x04hash\x18\x0f \x01(\x0c\x42\x07\xbaH\x04z\x02\x18 */\n\x04Game\x12\x14\n\x10GAME_UNSPECIFIED\x10\x00\x12\x11\n\rGAME_BACCARAT\x10\x01*e\n\x08Rounding\x12\x18\n\x14ROUNDING_UNSPECIFIED\x10\x00\x12\x11\n\rROUNDING_DOWN\x10\x01\x12\x16\n\x12ROUNDING_HALF_EVEN\x10\x02\x12\x14\n\x10ROUNDING_HALF_UP\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.rules.v1.rule_set_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GAME']._serialized_start=444
-  _globals['_GAME']._serialized_end=491
-  _globals['_ROUNDING']._serialized_start=493
-  _globals['_ROUNDING']._serialized_end=594
-  _globals['_ODDS']._serialized_start=49
-  _globals['_ODDS']._serialized_end=95
-  _globals['_BETOFFER']._serialized_start=97
-  _globals['_BETOFFER']._serialized_end=198
-  _globals['_RULESET']._serialized_start=201
-  _globals['_RULESET']._serialized_end=442
+  _globals['_BETOFFER'].fields_by_name['bet']._loaded_options = None
+  _globals['_BETOFFER'].fields_by_name['bet']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
+  _globals['_RULESET'].fields_by_name['rule_set_id']._loaded_options = None
+  _globals['_RULESET'].fields_by_name['rule_set_id']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
+  _globals['_RULESET'].fields_by_name['game']._loaded_options = None
+  _globals['_RULESET'].fields_by_name['game']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_RULESET'].fields_by_name['bets']._loaded_options = None
+  _globals['_RULESET'].fields_by_name['bets']._serialized_options = b'\272H\010\222\001\005\010\001\020\200\002'
+  _globals['_RULESET'].fields_by_name['rounding']._loaded_options = None
+  _globals['_RULESET'].fields_by_name['rounding']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_RULESET'].fields_by_name['hash']._loaded_options = None
+  _globals['_RULESET'].fields_by_name['hash']._serialized_options = b'\272H\004z\002\030 '
+  _globals['_GAME']._serialized_start=571
+  _globals['_GAME']._serialized_end=618
+  _globals['_ROUNDING']._serialized_start=620
+  _globals['_ROUNDING']._serialized_end=721
+  _globals['_ODDS']._serialized_start=78
+  _globals['_ODDS']._serialized_end=124
+  _globals['_BETOFFER']._serialized_start=126
+  _globals['_BETOFFER']._serialized_end=253
+  _globals['_RULESET']._serialized_start=256
+  _globals['_RULESET']._serialized_end=569
 # @@protoc_insertion_point(module_scope)

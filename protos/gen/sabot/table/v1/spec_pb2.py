@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from sabot.rules.v1 import rule_set_pb2 as sabot_dot_rules_dot_v1_dot_rule__set__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19sabot/table/v1/spec.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dsabot/rules/v1/rule_set.proto\"\x9b\x01\n\x08\x42\x65tLimit\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12!\n\tmin_minor\x18\x02 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12!\n\tmax_minor\x18\x03 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12\"\n\nstep_minor\x18\x04 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\"K\n\x06Pacing\x12$\n\x11\x62\x65tting_window_ms\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\x12\x1b\n\x08pause_ms\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\"\xf3\x01\n\tTableSpec\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12(\n\rcurrency_code\x18\x02 \x01(\tB\x11\xbaH\x0er\x0c\x32\n^[A-Z]{3}$\x12)\n\x08rule_set\x18\x03 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSet\x12\x35\n\x06limits\x18\x04 \x03(\x0b\x32\x18.sabot.table.v1.BetLimitB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12&\n\x06pacing\x18\x05 \x01(\x0b\x32\x16.sabot.table.v1.Pacingb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19sabot/table/v1/spec.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dsabot/rules/v1/rule_set.proto\"\x9b\x01\n\x08\x42\x65tLimit\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12!\n\tmin_minor\x18\x02 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12!\n\tmax_minor\x18\x03 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12\"\n\nstep_minor\x18\x04 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\"K\n\x06Pacing\x12$\n\x11\x62\x65tting_window_ms\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\x12\x1b\n\x08pause_ms\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\"\xfb\x01\n\tTableSpec\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12(\n\rcurrency_code\x18\x02 \x01(\tB\x11\xbaH\x0er\x0c\x32\n^[A-Z]{3}$\x12\x31\n\x08rule_set\x18\x03 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSetB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06limits\x18\x04 \x03(\x0b\x32\x18.sabot.table.v1.BetLimitB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12&\n\x06pacing\x18\x05 \x01(\x0b\x32\x16.sabot.table.v1.Pacingb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,6 +49,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TABLESPEC'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
   _globals['_TABLESPEC'].fields_by_name['currency_code']._loaded_options = None
   _globals['_TABLESPEC'].fields_by_name['currency_code']._serialized_options = b'\272H\016r\0142\n^[A-Z]{3}$'
+  _globals['_TABLESPEC'].fields_by_name['rule_set']._loaded_options = None
+  _globals['_TABLESPEC'].fields_by_name['rule_set']._serialized_options = b'\272H\003\310\001\001'
   _globals['_TABLESPEC'].fields_by_name['limits']._loaded_options = None
   _globals['_TABLESPEC'].fields_by_name['limits']._serialized_options = b'\272H\010\222\001\005\010\001\020\200\002'
   _globals['_BETLIMIT']._serialized_start=106
@@ -56,5 +58,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PACING']._serialized_start=263
   _globals['_PACING']._serialized_end=338
   _globals['_TABLESPEC']._serialized_start=341
-  _globals['_TABLESPEC']._serialized_end=584
+  _globals['_TABLESPEC']._serialized_end=592
 # @@protoc_insertion_point(module_scope)
