@@ -58,6 +58,8 @@ SHELL_TICK_S = 0.02
 """How often shells look for what time has made due."""
 BUSY_AFTER_S = 1.0
 """An input that has waited so long for its answer, or a bet for its outcome, means overload."""
+MAX_DIFFERENCES = 100
+"""Differences kept whole; the rest is counted."""
 MAX_REBUILDS = 3
 """A replica that differs from the record again and again is another build: it stops."""
 
@@ -113,8 +115,12 @@ class _Submitted:
 
 
 class Process:
-    """See the module. `cores`: those that run here as replicas; `inputs`: the services whose inputs
-    this process's edges may append; `alarm(kind, facts)` is told of everything an operator must see."""
+    """See the module.
+
+    - cores: those that run here as replicas.
+    - observed: those that are decided again here and compared, and never append: audit.
+    - alarm: told `(kind, facts)` of everything an operator must see.
+    """
 
     def __init__(
         self,
@@ -127,6 +133,7 @@ class Process:
         clock: Callable[[], int],
         alarm: Callable[[str, dict[str, Any]], None],
         witness: Witness | None = None,
+        observed: Sequence[Core[Any]] = (),
         shells: Sequence[Shell] = (),
         listeners: Sequence[EntryListener] = (),
         accepted: dict[int, bytes] | None = None,
@@ -146,6 +153,14 @@ class Process:
             core.service: Replica(core, writer=writer, build=build, wall_time_us=clock)
             for core in cores
         }
+        self._observers: dict[str, AnyReplica] = {
+            core.service: Replica(core, writer=f"{writer}-observer", build=build)
+            for core in observed
+        }
+        self.differences: list[Diverged] = []
+        """Answers that do not follow from the log, as the observers found; at most MAX_DIFFERENCES."""
+        self.difference_count = 0
+        self._observers_lost: dict[str, Diverged] = {}
         self._inputs: dict[str, InputWriter[_Submitted]] = {}
         self._kicks: dict[str, asyncio.Event] = {}
         self._chains: dict[Position, _Chain] = {}
@@ -196,6 +211,8 @@ class Process:
             window.drain(self._now())
         except Diverged as diverged:
             await self._recover_by_rebuilding(diverged, info.last_sequence)
+        for service, lost in self._observers_lost.items():
+            await self._note_difference(service, lost, info.last_sequence)
         self._note_witness()
         self._live = True
         self._spawn("read", self._read_loop())
@@ -272,6 +289,15 @@ class Process:
     def replica(self, service: str) -> AnyReplica:
         """The replica of a service here."""
         return self._replicas[service]
+
+    def observer(self, service: str) -> AnyReplica:
+        """The observer of a service here."""
+        return self._observers[service]
+
+    @property
+    def answers_compared(self) -> int:
+        """How many recorded answers the observers have decided again."""
+        return sum(observer.answers_compared for observer in self._observers.values())
 
     def follow(self, listener: Callable[[list[Event]], None]) -> Callable[[], None]:
         self._followers.append(listener)
@@ -396,6 +422,11 @@ class Process:
             else:
                 if replica.ready_at() is not None:
                     self._kicks[service].set()
+        for service, observer in self._observers.items():
+            try:
+                observer.read(entry, now)
+            except Diverged as diverged:
+                await self._note_difference(service, diverged, entry.sequence)
         self._tell(entry, now)
 
     def _tell(self, entry: ReadEntry, now: float) -> None:
@@ -456,6 +487,14 @@ class Process:
                     future.set_result(None)
 
     def _fed_in_recovery(self, entry: ReadEntry) -> None:
+        now = self._now()
+        for service, observer in self._observers.items():
+            if service in self._observers_lost:
+                continue
+            try:
+                observer.read(entry, now)
+            except Diverged as diverged:
+                self._observers_lost[service] = diverged
         for listener in self._listeners:
             listener.feed(entry.sequence, entry.head, entry.events)
 
@@ -475,18 +514,28 @@ class Process:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        self._replicas[service] = await self._rebuilt(service, last)
+        self._replicas[service] = await self._rebuilt(self._replicas[service].core, last)
         self._start_answering(service)
+
+    async def _note_difference(self, service: str, diverged: Diverged, last: int) -> None:
+        """An observed service recorded what does not follow. Its record stands; audit goes on."""
+        self.difference_count += 1
+        if len(self.differences) < MAX_DIFFERENCES:
+            self.differences.append(diverged)
+        self._alarm("answer_does_not_follow", {"service": service, "why": str(diverged)})
+        compared = self._observers[service].answers_compared
+        self._observers[service] = await self._rebuilt(self._observers[service].core, last)
+        self._observers[service].answers_compared += compared
 
     async def _recover_by_rebuilding(self, diverged: Diverged, last: int) -> None:
         """The window was too short for some answer: recover every replica with all answers known."""
         self._alarm("answer_differs", {"service": diverged.service, "why": str(diverged)})
         for service in list(self._replicas):
-            self._replicas[service] = await self._rebuilt(service, last)
+            self._replicas[service] = await self._rebuilt(self._replicas[service].core, last)
 
-    async def _rebuilt(self, service: str, last: int) -> AnyReplica:
+    async def _rebuilt(self, core: Core[Any], last: int) -> AnyReplica:
         return await rebuild(
-            self._replicas[service].core,
+            core,
             log=self._log,
             new_reader=self._new_reader,
             last=last,

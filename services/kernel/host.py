@@ -1,0 +1,238 @@
+"""Runs services in a process: the log, their cores, shells, projections and calls, from start to drain.
+
+A service says what it is made of in its `parts.py`; this puts parts together. One process may host
+one service (`python -m services.wallet`) or all of them (`sabot up`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from google.protobuf.descriptor import ServiceDescriptor
+
+from services.kernel import telemetry
+from services.kernel.edge import Edge
+from services.kernel.entry import EventTypes
+from services.kernel.event import Core, Event
+from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
+from services.kernel.log import Log
+from services.kernel.process import Process, Shell
+from services.kernel.projection_store import Projection
+from services.kernel.projections import Projector
+from services.kernel.reader import LogReader
+from services.kernel.recovery import entries_until
+from services.kernel.settings import ServiceSettings
+from services.kernel.telemetry_names import ALARM
+from services.kernel.witness import FileWitness
+
+PREFLIGHT_EVERY_S = 5.0
+"""How often the servers are asked whether the log is still as durable as it must be."""
+READY_EVERY_S = 0.1
+"""How often health follows the process's readiness."""
+
+Preflight = Callable[[], Awaitable[list[str]]]
+"""Asks every server of the log; what is wrong, in words."""
+Served = Sequence[tuple[ServiceDescriptor, object]]
+"""Services of the protos with their servicers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a service is made of."""
+
+    core: Core[Any]
+    serve: Callable[[Process, Projector | None], Served]
+    """Its servicers, over the process and its projection."""
+    shells: Sequence[Shell] = ()
+    projection: Projection | None = None
+    observed: Sequence[Core[Any]] = ()
+    """Cores that it decides again and compares: audit."""
+    background: Sequence[Callable[[Process], Awaitable[None]]] = ()
+    """Work of its own that runs until it is cancelled."""
+
+
+@dataclass(slots=True)
+class Host:
+    """A running process of one or more services."""
+
+    process: Process
+    server: Server
+    projectors: dict[str, Projector]
+    port: int
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    witness: FileWitness | None = None
+
+    async def stop(self, drain_s: float) -> None:
+        """Not ready, no new inputs, running calls finish, then everything ends."""
+        await self.server.set_ready(False)
+        await self.process.drain(drain_s)
+        await self.server.stop(drain_s)
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.process.stop()
+        for projector in self.projectors.values():
+            await projector.close()
+        if self.witness is not None:
+            self.witness.close()
+
+    async def stopped(self) -> BaseException:
+        """Wait until the process must not go on; why."""
+        if self.process.stopped is None:
+            raise RuntimeError("the process was not started")
+        return await self.process.stopped
+
+
+async def start(
+    parts: Sequence[Parts],
+    *,
+    name: str,
+    log: Log,
+    types: EventTypes,
+    settings: ServiceSettings,
+    tokens: CallerSource,
+    preflight: Preflight,
+    build: str,
+) -> Host:
+    """Start services on a log. `name`: of this process, for its witness and in telemetry.
+
+    Raises LogBroken, LogUnavailable, ProjectionAhead, and RuntimeError where the port is taken."""
+    alarms = _Alarms()
+    witness = FileWitness(settings.data / "witness" / name)
+    process = Process(
+        log=log,
+        types=types,
+        cores=[part.core for part in parts],
+        observed=[core for part in parts for core in part.observed],
+        writer=f"{name}-{uuid4().hex[:12]}",
+        build=build,
+        clock=clock_us,
+        alarm=alarms,
+        witness=witness,
+        shells=[shell for part in parts for shell in part.shells],
+    )
+    projectors = await _projectors(parts, process, log, types, settings)
+    process.weak = await preflight() or []
+    try:
+        await process.start()
+    except BaseException:
+        await process.stop()
+        for projector in projectors.values():
+            await projector.close()
+        raise
+    watch = Watch(
+        tracing=telemetry.Tracing(
+            service=name, ratio=settings.trace_ratio, endpoint=settings.otlp_endpoint
+        )
+    )
+    server = Server(tokens, watch=watch)
+    for part in parts:
+        for descriptor, servicer in part.serve(process, projectors.get(part.core.service)):
+            server.add(descriptor, servicer)
+    credentials = (
+        tls_credentials(settings.tls_certificate, settings.tls_key)
+        if settings.tls_certificate and settings.tls_key
+        else None
+    )
+    port = server.listen(f"{settings.host}:{settings.port}", credentials)
+    if settings.metrics_port is not None:
+        watch.metrics.serve(settings.host, settings.metrics_port)
+    await server.start()
+    host = Host(process, server, projectors, port, witness=witness)
+    loop = asyncio.get_running_loop()
+    host.tasks.append(loop.create_task(_follow_readiness(process, server), name="readiness"))
+    host.tasks.append(loop.create_task(_keep_preflight(process, preflight), name="preflight"))
+    for part in parts:
+        host.tasks.extend(loop.create_task(_run(work, process)) for work in part.background)
+    return host
+
+
+async def _run(work: Callable[[Process], Awaitable[None]], process: Process) -> None:
+    await work(process)
+
+
+async def _projectors(
+    parts: Sequence[Parts],
+    process: Process,
+    log: Log,
+    types: EventTypes,
+    settings: ServiceSettings,
+) -> dict[str, Projector]:
+    read_events = events_of(log, types)
+    projectors: dict[str, Projector] = {}
+    for part in parts:
+        if part.projection is None:
+            continue
+        service = part.core.service
+        projector = Projector(
+            part.projection, database_url(settings.data, service), read_events
+        )
+        projectors[service] = projector
+        await projector.start()
+        process.add_listener(projector)
+    return projectors
+
+
+def database_url(data: Path, service: str) -> str:
+    """The SQLite database of a service's projection."""
+    folder = data / "projections"
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"sqlite+aiosqlite:///{(folder / f'{service}.sqlite3').absolute()}"
+
+
+def events_of(
+    log: Log, types: EventTypes
+) -> Callable[[int], AsyncIterator[tuple[int, bytes, list[Event]]]]:
+    """A reader of the log's entries for projections. It reads from the beginning, since log time and
+    the chain of hashes come from there, and hands out what lies after the place asked for."""
+
+    async def read(after: int) -> AsyncIterator[tuple[int, bytes, list[Event]]]:
+        info = await log.info(wait_s=5.0)
+        reader = LogReader(log.cell, types)
+        async for entries in entries_until(log, reader, info.last_sequence):
+            for entry in entries:
+                if entry.sequence > after:
+                    yield entry.sequence, entry.head, entry.events
+            await asyncio.sleep(0)
+
+    return read
+
+
+async def _follow_readiness(process: Process, server: Server) -> None:
+    while True:
+        await server.set_ready(process.ready)
+        await asyncio.sleep(READY_EVERY_S)
+
+
+async def _keep_preflight(process: Process, preflight: Preflight) -> None:
+    while True:
+        await asyncio.sleep(PREFLIGHT_EVERY_S)
+        with contextlib.suppress(OSError):
+            process.weak = await preflight()
+
+
+class _Alarms:
+    """Alarms as log lines; each is one that an operator must look at."""
+
+    def __init__(self) -> None:
+        self._log = telemetry.logger()
+
+    def __call__(self, kind: str, facts: Mapping[str, Any]) -> None:
+        self._log.error(ALARM, kind=kind, **facts)
+
+
+def clock_us() -> int:
+    """This machine's clock, microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+def edge_of(process: Process) -> Edge:
+    """A process as its shells see it."""
+    return process

@@ -1,0 +1,55 @@
+"""The shell that closes betting windows and opens rounds when their time has come.
+
+It looks at the table core's state, so after any crash it goes on where the log stands. Two replicas'
+timers do no harm: the core takes the first and ignores the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.message import Message
+
+from sabot.table.v1 import events_pb2 as table
+from services.table.domain.state import TableState
+from services.table.domain.timers import timers_wanted
+
+STANDBY_US = 1_000_000
+"""How much later a replica acts that did not write the table's last answers."""
+AGAIN_US = 2_000_000
+"""A timer that was told and is still wanted is told again after this: its entry may be lost."""
+
+
+class Timers:
+    """See the module; a `services.kernel.process.Shell`."""
+
+    service = "table"
+    wakes: frozenset[type[Message]] = frozenset(
+        {table.RoundOpened, table.RoundResumed, table.RoundClosed}
+    )
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, str, int], int] = {}
+
+    def poll(self, state: TableState, now_us: int, leading: bool) -> Sequence[Message]:
+        """The timers that are due, those told within the last two seconds apart."""
+        due: list[Message] = []
+        told: dict[tuple[str, str, int], int] = {}
+        wait_us = 0 if leading else STANDBY_US
+        for timer in timers_wanted(state):
+            body = timer.input
+            key = (
+                (body.table_id, body.round_id, body.timer)
+                if isinstance(body, table.CloseBetting)
+                else (body.table_id, "", body.number)
+            )
+            last_us = self._told.get(key)
+            if timer.due_us + wait_us <= now_us and (
+                last_us is None or last_us + AGAIN_US <= now_us
+            ):
+                due.append(body)
+                last_us = now_us
+            if last_us is not None:
+                told[key] = last_us
+        self._told = told
+        return due
