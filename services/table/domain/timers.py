@@ -1,4 +1,4 @@
-"""Which timers the table waits for, by its state alone. A shell with a clock sends them when due."""
+"""Which timers the table waits for, by its state alone. A shell with a clock sends what is due."""
 
 from __future__ import annotations
 

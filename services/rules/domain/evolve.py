@@ -1,0 +1,85 @@
+"""How an event changes what rules knows."""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.event import Event
+from services.rules.domain.events import Folded, Own
+from services.rules.domain.state import Round, RulesState, Table, running_round
+
+
+def evolve(state: RulesState, event: Event) -> None:
+    """Fold one event in place."""
+    body = cast("Folded | Own", event.body)
+    match body:
+        case table.TableOpened():
+            _table_opened(state, body)
+        case table.RoundOpened():
+            one = state.tables.get(body.table_id)
+            if one is not None:
+                one.running = Round(body.round_id, body.shoe_id)
+        case table.RoundClosed():
+            if running_round(state, body.table_id, body.round_id) is not None:
+                state.tables[body.table_id].running = None
+        case (
+            table.RoundSuspended()
+            | table.RoundResumed()
+            | table.RoundVoided()
+            | wallet.StakesSealed()
+            | shoe.CardsDealt()
+            | rules.DrawCalled()
+            | rules.RoundResolved()
+        ):
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None:
+                _round_goes_on(running, body)
+        case _:
+            assert_never(body)
+
+
+def _table_opened(state: RulesState, body: table.TableOpened) -> None:
+    """The table refuses to change its rules while a round runs, so none has to be looked after."""
+    spec = body.spec
+    one = state.tables.get(spec.table_id)
+    if one is None:
+        state.tables[spec.table_id] = Table(spec.rule_set.game)
+    else:
+        one.game = spec.rule_set.game
+
+
+def _round_goes_on(
+    running: Round,
+    body: table.RoundSuspended
+    | table.RoundResumed
+    | table.RoundVoided
+    | wallet.StakesSealed
+    | shoe.CardsDealt
+    | rules.DrawCalled
+    | rules.RoundResolved,
+) -> None:
+    match body:
+        case table.RoundSuspended():
+            running.suspended = True
+        case table.RoundResumed():
+            running.suspended = False
+        case table.RoundVoided():
+            running.voided = True
+        case wallet.StakesSealed():
+            running.sealed = True
+        case shoe.CardsDealt():
+            for card in body.cards:
+                if card.hand == rules.HAND_PLAYER:
+                    running.player.append(card.card)
+                else:
+                    running.banker.append(card.card)
+        case rules.DrawCalled():
+            running.called += len(body.hands)
+        case rules.RoundResolved():
+            running.resolved = True
+        case _:
+            assert_never(body)

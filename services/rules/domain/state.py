@@ -1,0 +1,46 @@
+"""What rules knows: the game of each table, and the cards of the round that runs there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Round:
+    """The round that runs at a table."""
+
+    round_id: str
+    shoe_id: str
+    sealed: bool = False
+    """Whether every stake is reserved or declined: nothing is called before."""
+    suspended: bool = False
+    voided: bool = False
+    called: int = 0
+    """Cards called so far."""
+    player: list[str] = field(default_factory=list[str])
+    banker: list[str] = field(default_factory=list[str])
+    resolved: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """A table."""
+
+    game: int
+    """`sabot.rules.v1.Game` of the rules in force."""
+    running: Round | None = None
+
+
+@dataclass(slots=True)
+class RulesState:
+    """Everything the rules core remembers."""
+
+    tables: dict[str, Table] = field(default_factory=dict[str, Table])
+
+
+def running_round(state: RulesState, table_id: str, round_id: str) -> Round | None:
+    """The round, if it runs at this table."""
+    one = state.tables.get(table_id)
+    if one is None or one.running is None or one.running.round_id != round_id:
+        return None
+    return one.running

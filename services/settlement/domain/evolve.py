@@ -1,0 +1,97 @@
+"""How an event changes what settlement knows."""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.event import Event
+from services.settlement.domain.events import Folded, Own
+from services.settlement.domain.state import Round, SettlementState, Table, running_round
+
+
+def evolve(state: SettlementState, event: Event) -> None:
+    """Fold one event in place."""
+    body = cast("Folded | Own", event.body)
+    match body:
+        case table.TableOpened():
+            _table_opened(state, body)
+        case table.RoundOpened():
+            one = state.tables.get(body.table_id)
+            if one is not None:
+                # The rules of the round are those of its opening (INC-4); a table refuses new ones
+                # while a round runs.
+                one.running = Round(body.round_id, one.rule_set, one.currency_code)
+        case table.RoundClosed():
+            if running_round(state, body.table_id, body.round_id) is not None:
+                state.tables[body.table_id].running = None
+        case (
+            wallet.StakeReserved()
+            | wallet.StakeReturned()
+            | table.ResultAccepted()
+            | table.RoundVoided()
+            | settlement.BetsSettled()
+            | settlement.RoundSettled()
+        ):
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None:
+                _round_goes_on(running, event, body)
+        case _:
+            assert_never(body)
+
+
+def _table_opened(state: SettlementState, body: table.TableOpened) -> None:
+    spec = body.spec
+    one = state.tables.get(spec.table_id)
+    if one is None:
+        state.tables[spec.table_id] = Table(spec.rule_set, spec.currency_code)
+    else:
+        one.rule_set = spec.rule_set
+        one.currency_code = spec.currency_code
+
+
+def _round_goes_on(
+    running: Round,
+    event: Event,
+    body: wallet.StakeReserved
+    | wallet.StakeReturned
+    | table.ResultAccepted
+    | table.RoundVoided
+    | settlement.BetsSettled
+    | settlement.RoundSettled,
+) -> None:
+    match body:
+        case wallet.StakeReserved():
+            bets = running.stakes.setdefault((event.partner, body.account_id), {})
+            for bet in body.bets:
+                bets[bet.bet_id] = (bet.bet, bet.stake_minor)
+        case wallet.StakeReturned():
+            _returned(running, event, body)
+        case table.ResultAccepted():
+            if running.result is None:
+                running.result = body.result
+                running.behaviour = event.behaviour
+        case table.RoundVoided():
+            running.voided = True
+            running.stakes.clear()
+        case settlement.BetsSettled():
+            running.accounts_settled += 1
+        case settlement.RoundSettled():
+            running.done = True
+            running.stakes.clear()
+        case _:
+            assert_never(body)
+
+
+def _returned(running: Round, event: Event, body: wallet.StakeReturned) -> None:
+    """Stakes that went back are not settled; an account without any has no settlement."""
+    who = (body.partner_id or event.partner, body.account_id)
+    bets = running.stakes.get(who)
+    if bets is None:
+        return
+    for bet in body.bets:
+        bets.pop(bet.bet_id, None)
+    if not bets:
+        del running.stakes[who]

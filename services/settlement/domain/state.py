@@ -1,0 +1,57 @@
+"""What settlement knows: the rules in force at each table, and the stakes of its running round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
+
+STEP_BETS = 400
+"""Bets settled in one step: other tables' events come in between, and a step fits one entry. An
+account is never split, so one with more bets than that (at most 500) is a step of its own."""
+
+
+@dataclass(slots=True)
+class Round:
+    """The round that runs at a table."""
+
+    round_id: str
+    rule_set: rule_set_pb2.RuleSet
+    currency_code: str
+    stakes: dict[tuple[str, str], dict[str, tuple[str, int]]] = field(
+        default_factory=dict[tuple[str, str], dict[str, tuple[str, int]]]
+    )
+    """By (partner, account), in order of first reservation: (kind, stake in minor units) by bet id.
+    Emptied once all are settled."""
+    result: rules.Result | None = None
+    """Once accepted."""
+    behaviour: int = 0
+    """In force at `ResultAccepted`; every step of the settlement is decided by it."""
+    voided: bool = False
+    accounts_settled: int = 0
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """A table."""
+
+    rule_set: rule_set_pb2.RuleSet
+    currency_code: str
+    running: Round | None = None
+
+
+@dataclass(slots=True)
+class SettlementState:
+    """Everything the settlement core remembers."""
+
+    tables: dict[str, Table] = field(default_factory=dict[str, Table])
+
+
+def running_round(state: SettlementState, table_id: str, round_id: str) -> Round | None:
+    """The round, if it runs at this table."""
+    one = state.tables.get(table_id)
+    if one is None or one.running is None or one.running.round_id != round_id:
+        return None
+    return one.running
