@@ -53,6 +53,10 @@ class _BurnReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BurnReason
     """The start of a shoe (rule BAC-2)."""
     BURN_REASON_ROUND_OVER: _BurnReason.ValueType  # 2
     """Cards that were opened for a round that no longer runs."""
+    BURN_REASON_NOT_CALLED: _BurnReason.ValueType  # 3
+    """Cards that were opened although the running round had not called them: behind ones that were
+    burned meanwhile. Whatever is opened has left the shoe.
+    """
 
 class BurnReason(_BurnReason, metaclass=_BurnReasonEnumTypeWrapper):
     """Why cards were burned."""
@@ -63,6 +67,10 @@ BURN_REASON_SHOE_START: BurnReason.ValueType  # 1
 """The start of a shoe (rule BAC-2)."""
 BURN_REASON_ROUND_OVER: BurnReason.ValueType  # 2
 """Cards that were opened for a round that no longer runs."""
+BURN_REASON_NOT_CALLED: BurnReason.ValueType  # 3
+"""Cards that were opened although the running round had not called them: behind ones that were
+burned meanwhile. Whatever is opened has left the shoe.
+"""
 Global___BurnReason: _TypeAlias = BurnReason  # noqa: Y015
 
 @_typing.final

@@ -1,0 +1,280 @@
+"""Shoes: what was dealt. The core never draws; it checks what it is told and says what it means.
+
+From a seal to the whole shoe laid open: `ShoeOpened`, the shown card and the burn (BAC-2), cards by
+call, the cut card and the last round (BAC-3), `ShoeClosed`, `ShoeRevealed`.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import events_pb2 as tables
+from services.kernel.event import Answers, Core, Event, InvariantViolated, Position
+from services.shoe.domain.inputs import (
+    answer_cards,
+    answer_reveal,
+    answer_seal,
+    note_cards,
+    note_seal,
+)
+from services.shoe.domain.state import (
+    Call,
+    Shoe,
+    ShoeState,
+    ShoeTable,
+    Standing,
+    standing_at,
+)
+
+SERVICE = "shoe"
+
+Folded = (
+    rules.DrawCalled
+    | shoes.OpenCards
+    | tables.RoundOpened
+    | tables.RoundClosed
+    | tables.RoundVoided
+    | tables.TableOpened
+    | tables.TableClosed
+    | shoes.SealShoe
+    | shoes.RevealShoe
+)
+Answered = (
+    shoes.ShoeOpened
+    | shoes.CardsBurned
+    | shoes.CardsDealt
+    | shoes.CutCardReached
+    | shoes.ShoeRanOut
+    | shoes.ShoeClosed
+    | shoes.ShoeRevealed
+    | log.InputIgnored
+)
+FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
+ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
+
+
+def evolve(state: ShoeState, event: Event) -> None:
+    """Fold one event."""
+    body = cast("Folded | Answered", event.body)
+    match body:
+        case shoes.OpenCards():
+            note_cards(state, body)
+        case shoes.CardsDealt():
+            _leave(state, body.shoe_id, body.cards[-1].index + 1)
+        case shoes.CardsBurned():
+            _burn(state, body)
+        case rules.DrawCalled():
+            _call(state, event, body)
+        case tables.RoundOpened():
+            table = state.tables.get(body.table_id)
+            if table is not None:
+                table.round_id = body.round_id
+                table.voided = False
+        case tables.RoundVoided():
+            _void(state, body)
+        case tables.RoundClosed():
+            _close_round(state, body)
+        case shoes.SealShoe():
+            note_seal(state, event, body)
+        case shoes.ShoeOpened():
+            _stand(state, event, body)
+        case shoes.CutCardReached():
+            table, shoe = standing_at(state, body.table_id)
+            if table is not None and shoe is not None:
+                runs = table.round_id == body.round_id
+                shoe.rounds_to_close = body.rounds_left + runs
+        case shoes.ShoeRanOut():
+            shoe = state.shoes.get(body.shoe_id)
+            if shoe is not None:
+                shoe.call = None
+                shoe.rounds_to_close = 1
+        case shoes.ShoeClosed():
+            _close_shoe(state, event, body)
+        case shoes.ShoeRevealed():
+            state.shoes.pop(body.shoe_id, None)
+        case tables.TableOpened():
+            _open_table(state, event, body)
+        case tables.TableClosed():
+            table = state.tables.get(body.table_id)
+            if table is not None:
+                table.open = False
+                _await(table, 0, None)
+        case shoes.RevealShoe() | log.InputIgnored():
+            pass
+        case _:
+            assert_never(body)
+
+
+def decide(state: ShoeState, event: Event) -> Answers:
+    """Answer one event."""
+    body = cast("Folded", event.body)
+    match body:
+        case rules.DrawCalled():
+            return _answer_call(state, body)
+        case shoes.OpenCards():
+            return answer_cards(state, body)
+        case tables.RoundClosed() | tables.TableClosed():
+            return _answer_end(state, body.table_id)
+        case shoes.SealShoe():
+            return answer_seal(state, event, body)
+        case shoes.RevealShoe():
+            return answer_reveal(state, body)
+        case tables.RoundOpened() | tables.RoundVoided() | tables.TableOpened():
+            return ()
+        case _:
+            assert_never(body)
+
+
+def _answer_call(state: ShoeState, body: rules.DrawCalled) -> Answers:
+    """A call that the shoe can meet is answered by the cards; one that it cannot, at once."""
+    table, shoe = standing_at(state, body.table_id)
+    if table is None or table.round_id != body.round_id or table.voided:
+        return ()  # The call crossed the end of its round.
+    if shoe is not None and shoe.call is not None and shoe.call.round_id == body.round_id:
+        return ()
+    return [shoes.ShoeRanOut(table_id=body.table_id, shoe_id=body.shoe_id, round_id=body.round_id)]
+
+
+def _answer_end(state: ShoeState, table_id: str) -> Answers:
+    """After the last round of a shoe, or of a table, the shoe is over (BAC-3)."""
+    table, shoe = standing_at(state, table_id)
+    if table is None or shoe is None or table.round_id:
+        return ()
+    over = shoe.rounds_to_close is not None and shoe.rounds_to_close < 1
+    if table.open and not over:
+        return ()
+    return [
+        shoes.ShoeClosed(
+            table_id=table_id,
+            shoe_id=shoe.shoe_id,
+            next_number=table.last_number + 1 if table.open else 0,
+        )
+    ]
+
+
+def _open_table(state: ShoeState, event: Event, body: tables.TableOpened) -> None:
+    """A table, or new rules for it; they hold from the next shoe on."""
+    spec = body.spec
+    table = state.tables.get(spec.table_id)
+    if table is None:
+        table = state.tables[spec.table_id] = ShoeTable(spec.table_id)
+    table.open = True
+    table.decks = spec.rule_set.decks
+    table.cut_depth = spec.rule_set.cut_depth
+    table.rounds_after_cut = spec.rule_set.rounds_after_cut
+    if not table.shoe_id and not table.awaited_number:
+        _await(table, table.last_number + 1, event.position)
+
+
+def _await(table: ShoeTable, number: int, asked_by: Position | None) -> None:
+    table.awaited_number = number
+    table.awaited_by = asked_by
+    table.seal = None
+    table.sealed_at = None
+
+
+def _stand(state: ShoeState, event: Event, body: shoes.ShoeOpened) -> None:
+    """The sealed shoe stands at its table."""
+    table = state.tables[body.table_id]
+    seal = table.seal
+    if seal is None:
+        raise InvariantViolated(f"shoe {body.shoe_id} opened without a seal")
+    state.shoes[body.shoe_id] = Shoe(
+        shoe_id=body.shoe_id,
+        table_id=body.table_id,
+        decks=table.decks,
+        cards=body.cards,
+        cut_at=body.cut_at,
+        rounds_after_cut=table.rounds_after_cut,
+        commitments=seal.commitments,
+        sealed_order=seal.sealed_order,
+        key_id=seal.key_id,
+        asked_by=event.cause or event.position,
+    )
+    table.shoe_id = body.shoe_id
+    table.last_number = body.number
+    _await(table, 0, None)
+
+
+def _burn(state: ShoeState, body: shoes.CardsBurned) -> None:
+    _leave(state, body.shoe_id, body.opened[-1].index + 1 + body.face_down, burned=True)
+    if body.reason == shoes.BURN_REASON_SHOE_START:
+        shoe = state.shoes.get(body.shoe_id)
+        if shoe is not None:
+            shoe.standing = Standing.READY
+
+
+def _leave(state: ShoeState, shoe_id: str, gone: int, *, burned: bool = False) -> None:
+    """Cards have left a shoe. Dealt ones are those that were called."""
+    shoe = state.shoes.get(shoe_id)
+    if shoe is not None:
+        shoe.gone = gone
+        if not burned:
+            shoe.call = None
+
+
+def _call(state: ShoeState, event: Event, body: rules.DrawCalled) -> None:
+    """A running round calls cards; what the shoe cannot give, or crossed the round's end, is no
+    call."""
+    table, shoe = standing_at(state, body.table_id)
+    if (
+        table is not None
+        and table.round_id == body.round_id
+        and not table.voided
+        and shoe is not None
+        and shoe.shoe_id == body.shoe_id
+        and shoe.standing is Standing.READY
+        and shoe.call is None
+        and shoe.gone + len(body.hands) <= shoe.cards
+    ):
+        shoe.call = Call(body.round_id, list(body.hands), event.position)
+
+
+def _void(state: ShoeState, body: tables.RoundVoided) -> None:
+    table, shoe = standing_at(state, body.table_id)
+    if table is not None and table.round_id == body.round_id:
+        table.voided = True
+        if shoe is not None:
+            shoe.call = None
+
+
+def _close_round(state: ShoeState, body: tables.RoundClosed) -> None:
+    table, shoe = standing_at(state, body.table_id)
+    if table is not None and table.round_id == body.round_id:
+        table.round_id = ""
+        table.voided = False
+        if shoe is not None:
+            shoe.call = None
+            if shoe.rounds_to_close is not None:
+                shoe.rounds_to_close -= 1
+
+
+def _close_shoe(state: ShoeState, event: Event, body: shoes.ShoeClosed) -> None:
+    asked_by = event.cause or event.position
+    shoe = state.shoes.get(body.shoe_id)
+    if shoe is not None:
+        shoe.standing = Standing.CLOSED
+        shoe.call = None
+        shoe.asked_by = asked_by
+    table = state.tables[body.table_id]
+    table.shoe_id = ""
+    if body.next_number:
+        _await(table, body.next_number, asked_by)
+
+
+CORE: Core[ShoeState] = Core(
+    service=SERVICE,
+    schema=1,
+    behaviour=1,
+    state_type=ShoeState,
+    initial=ShoeState,
+    evolve=evolve,
+    decide=decide,
+    folds=FOLDS,
+    answers=ANSWERS,
+)

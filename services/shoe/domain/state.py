@@ -1,0 +1,124 @@
+"""What shoes are: what stands at each table, what has left it, and what is awaited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from sabot.shoe.v1 import events_pb2 as shoes
+from services.kernel.event import Position
+
+
+class Standing(IntEnum):
+    """How far along a shoe is."""
+
+    SEALED = 1
+    """It awaits its shown card."""
+    READY = 2
+    """It deals."""
+    CLOSED = 3
+    """It deals no more and awaits being laid open."""
+
+
+@dataclass(slots=True)
+class Call:
+    """Cards that a running round has called and not got."""
+
+    round_id: str
+    hands: list[int]
+    """Where each goes, `sabot.rules.v1.Hand`."""
+    asked_by: Position
+
+
+@dataclass(slots=True)
+class OpenedCard:
+    """A card that was opened and matches its commitment."""
+
+    card: str
+    salt: bytes
+
+
+@dataclass(slots=True)
+class Shoe:
+    """A sealed shoe, until it has been laid open. It keeps the rules of its beginning."""
+
+    shoe_id: str
+    table_id: str
+    decks: int
+    cards: int
+    cut_at: int
+    """How many cards stand before the cut card (BAC-3)."""
+    rounds_after_cut: int
+    commitments: bytes
+    sealed_order: bytes
+    key_id: str
+    asked_by: Position
+    """What asks for its next step that no call asks for: its seal for the shown card, then the
+    cause of its end for being laid open."""
+    standing: Standing = Standing.SEALED
+    gone: int = 0
+    """Cards that have left it, shown and burned ones included."""
+    opened: dict[int, OpenedCard] = field(default_factory=dict[int, OpenedCard])
+    """By index."""
+    rounds_to_close: int | None = None
+    """Once the cut card is out: at which `RoundClosed` from here on it ends."""
+    call: Call | None = None
+
+
+@dataclass(slots=True)
+class ShoeTable:
+    """A table, open or closed: its shoes are numbered on when it opens again."""
+
+    table_id: str
+    open: bool = False
+    decks: int = 0
+    cut_depth: int = 0
+    rounds_after_cut: int = 0
+    last_number: int = 0
+    """The number of the last shoe that stood here."""
+    awaited_number: int = 0
+    """The number of the shoe to be sealed; 0: none."""
+    awaited_by: Position | None = None
+    seal: shoes.SealShoe | None = None
+    """The first seal in the log for the awaited shoe."""
+    sealed_at: Position | None = None
+    """Where that stands."""
+    shoe_id: str = ""
+    """The shoe that stands here; empty: none."""
+    round_id: str = ""
+    """The round between its opening and its end; empty: none."""
+    voided: bool = False
+    """Whether that round was voided: nothing is dealt to it."""
+
+
+@dataclass(slots=True)
+class ShoeState:
+    """The whole of it. A shoe leaves when it has been laid open."""
+
+    tables: dict[str, ShoeTable] = field(default_factory=dict[str, ShoeTable])
+    shoes: dict[str, Shoe] = field(default_factory=dict[str, Shoe])
+    """By shoe id."""
+
+
+def shoe_id_of(table_id: str, number: int) -> str:
+    """The id of a table's shoe."""
+    return f"{table_id}-s{number}"
+
+
+def standing_at(state: ShoeState, table_id: str) -> tuple[ShoeTable | None, Shoe | None]:
+    """A table and the shoe that stands there."""
+    table = state.tables.get(table_id)
+    return table, None if table is None else state.shoes.get(table.shoe_id)
+
+
+def stood_before(state: ShoeState, table_id: str, shoe_id: str) -> bool:
+    """Whether a shoe that is not in state any more stood at a table."""
+    table = state.tables.get(table_id)
+    number = shoe_id.removeprefix(f"{table_id}-s")
+    return (
+        table is not None
+        and number.isascii()
+        and number.isdecimal()
+        and shoe_id == shoe_id_of(table_id, int(number))
+        and 1 <= int(number) <= table.last_number
+    )
