@@ -85,7 +85,7 @@ class Call:
     def partner(self) -> str:
         """The calling partner; PERMISSION_DENIED for operators."""
         if not self.caller.partner:
-            raise Refused(PERMISSION_DENIED, method=self.method, allowed="partners")
+            raise Refused(PERMISSION_DENIED, {"method": self.method, "allowed": "partners"})
         return self.caller.partner
 
     def sees(self, partner: str) -> bool:

@@ -33,7 +33,7 @@ def checker(message_type: type[Message]) -> Callable[[bytes], Message]:
         try:
             request = read(raw)
         except DecodeError as error:
-            raise Refused(MALFORMED_REQUEST, message=name) from error
+            raise Refused(MALFORMED_REQUEST, {"message": name}) from error
         found = [_field_violation(each) for each in violations_of(request)]
         if check_enums is not None:
             check_enums(request, "", found)

@@ -8,9 +8,10 @@ that goes out. docs/errors.md is generated from the same reasons.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 import grpc
@@ -65,12 +66,14 @@ class FieldViolation(NamedTuple):
 
 
 class BrokenRule(NamedTuple):
-    """One of several rules that a request breaks, with its arithmetic in both languages."""
+    """One of several rules that a request breaks, with the facts of its text: the arithmetic."""
 
     reason: Reason
     subject: str
-    english: str
-    french: str
+    facts: Mapping[str, str | int]
+
+
+NO_FACTS: Mapping[str, str | int] = MappingProxyType({})
 
 
 class Refused(Exception):
@@ -83,10 +86,10 @@ class Refused(Exception):
     def __init__(
         self,
         reason: Reason,
+        facts: Mapping[str, str | int] = NO_FACTS,
         *,
         fields: Sequence[FieldViolation] = (),
         broken: Sequence[BrokenRule] = (),
-        **facts: str | int,
     ) -> None:
         super().__init__(reason.name)
         self.reason = reason
@@ -97,10 +100,11 @@ class Refused(Exception):
     def text(self, language: str) -> str:
         """The reason's text with its facts."""
         french = language == "fr"
-        template = self.reason.french if french else self.reason.english
-        rules = [rule.french if french else rule.english for rule in self.broken]
-        text = _cut(" ".join((template.format_map(self.facts), "; ".join(rules))), MAX_TEXT_CHARS)
-        return text.rstrip() + (FRENCH_NOTE if french else "")
+        if self.broken:
+            told = "; ".join(_text(rule.reason, french, rule.facts) for rule in self.broken)
+        else:
+            told = _text(self.reason, french, self.facts)
+        return _cut(told, MAX_TEXT_CHARS) + (FRENCH_NOTE if french else "")
 
 
 class PassedOn(Exception):
@@ -118,7 +122,8 @@ def status_of(refused: Refused, language: str = "en") -> Status:
     """The google.rpc.Status of a refusal: ErrorInfo, then what else is known. Both languages are
     told, the caller's first."""
     reason = refused.reason
-    info = error_details_pb2.ErrorInfo(reason=reason.name, domain=DOMAIN, metadata=refused.facts)
+    told_facts = {name: value for name, value in refused.facts.items() if value}
+    info = error_details_pb2.ErrorInfo(reason=reason.name, domain=DOMAIN, metadata=told_facts)
     details: list[Message] = [info]
     if refused.fields:
         details.append(_bad_request(refused.fields))
@@ -155,9 +160,13 @@ def _precondition_failure(broken: Sequence[BrokenRule]) -> error_details_pb2.Pre
         failure.violations.add(
             type=rule.reason.name,
             subject=_cut(rule.subject, MAX_FACT_CHARS),
-            description=_cut(rule.english, MAX_FACT_CHARS),
+            description=_cut(_text(rule.reason, False, rule.facts), MAX_FACT_CHARS),
         )
     return failure
+
+
+def _text(reason: Reason, french: bool, facts: Mapping[str, str | int]) -> str:
+    return (reason.french if french else reason.english).format_map(facts)
 
 
 def _cut(text: str, most: int) -> str:
@@ -255,6 +264,14 @@ POSITION_NOT_REACHED = Reason(
     "Ce serveur n'a pas encore lu le journal jusqu'à {at_least}.",
     retry_ms=500,
 )
+READ_UNAVAILABLE = Reason(
+    "READ_UNAVAILABLE",
+    _Code.UNAVAILABLE,
+    Retry.LATER,
+    "What was asked for cannot be read at the moment.",
+    "Ce qui est demandé ne peut pas être lu en ce moment.",
+    retry_ms=1000,
+)
 REQUEST_EXPIRED = Reason(
     "REQUEST_EXPIRED",
     _Code.FAILED_PRECONDITION,
@@ -319,6 +336,13 @@ UPSTREAM_UNAVAILABLE = Reason(
     "Le service situé derrière celui-ci n'a pas répondu ; la requête peut prendre effet."
     " Renvoyez-la avec le même identifiant.",
 )
+UNEXPECTED_OUTCOME = Reason(
+    "UNEXPECTED_OUTCOME",
+    _Code.INTERNAL,
+    Retry.NEVER,
+    "The request was decided in a way that this server cannot tell. Ask GetRequest.",
+    "La requête a été traitée d'une façon que ce serveur ne sait pas dire. Interrogez GetRequest.",
+)
 INTERNAL = Reason(
     "INTERNAL",
     _Code.INTERNAL,
@@ -348,6 +372,8 @@ REASONS = (
     PAGE_TOKEN_INVALID,
     RESUME_TOKEN_INVALID,
     UPSTREAM_UNAVAILABLE,
+    READ_UNAVAILABLE,
+    UNEXPECTED_OUTCOME,
     INTERNAL,
 )
 """Those that any service may give."""

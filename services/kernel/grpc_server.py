@@ -30,6 +30,7 @@ from services.kernel import errors, telemetry
 from services.kernel.call import Access, Call
 from services.kernel.checks import checker
 from services.kernel.edge import EdgeBusy, LogIsFull, NotTaken, OutcomeUnknown
+from services.kernel.projections import ProjectionUnavailable
 from services.kernel.telemetry_names import (
     RPC_BROKE,
     RPC_REFUSALS,
@@ -291,10 +292,12 @@ class _Method:
             raise errors.Refused(errors.TOKEN_UNKNOWN)
         access = self._access
         if not access.partners if caller.partner else access.roles.isdisjoint(caller.roles):
-            raise errors.Refused(errors.PERMISSION_DENIED, method=self.name, allowed=self._allowed)
+            raise errors.Refused(
+                errors.PERMISSION_DENIED, {"method": self.name, "allowed": self._allowed}
+            )
         left_s = cast("float | None", context.time_remaining())  # the stubs forget None
         if left_s is None and access.deadline:
-            raise errors.Refused(errors.DEADLINE_REQUIRED, method=self.name)
+            raise errors.Refused(errors.DEADLINE_REQUIRED, {"method": self.name})
         return Call(
             caller,
             self.name,
@@ -313,7 +316,7 @@ class _Method:
         if refused is None:
             incident = uuid.uuid4().hex
             self._log.error(RPC_BROKE, method=self.name, incident=incident, exc_info=error)
-            refused = errors.Refused(errors.INTERNAL, incident=incident)
+            refused = errors.Refused(errors.INTERNAL, {"incident": incident})
         self._refusals.labels(refused.reason.name).inc()
         status = errors.status_of(refused, language)
         _answer(context, refused.reason.code, status.message, status.SerializeToString())
@@ -345,6 +348,8 @@ def refusal_of(error: Exception) -> errors.Refused | None:
             return errors.Refused(errors.NOT_READY)
         case OutcomeUnknown():
             return errors.Refused(errors.OUTCOME_UNKNOWN)
+        case ProjectionUnavailable():
+            return errors.Refused(errors.READ_UNAVAILABLE)
         case _:
             return None
 

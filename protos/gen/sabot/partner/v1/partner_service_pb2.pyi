@@ -899,11 +899,8 @@ class RequestOutcome(_message.Message):
     ORDER_REJECTED_FIELD_NUMBER: _builtins.int
     ACCOUNT_BLOCKED_FIELD_NUMBER: _builtins.int
     ACCOUNT_UNBLOCKED_FIELD_NUMBER: _builtins.int
-    FAILED_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
-    failed: _builtins.bool
-    """A fault kept it from being decided; it had no effect, and operators are alarmed."""
     @_builtins.property
     def reserved(self) -> _events_pb2_4.StakeReserved:
         """The bets are on."""
@@ -1018,13 +1015,12 @@ class RequestOutcome(_message.Message):
         order_rejected: _events_pb2_2.OrderRejected | None = ...,
         account_blocked: _events_pb2_4.AccountBlocked | None = ...,
         account_unblocked: _events_pb2_4.AccountUnblocked | None = ...,
-        failed: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "failed", b"failed", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "failed", b"failed", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "failed"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 

@@ -1,0 +1,219 @@
+"""The table's refusals, and the reasons that speak of tables, rounds, bets and shoes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import grpc
+
+from sabot.table.v1 import events_pb2 as table
+from services.kernel import errors
+from services.kernel.errors import Reason, Refused, Retry
+from services.refusals.wallet import CURRENCY_MISMATCH
+
+_Code = grpc.StatusCode
+
+TABLE_NOT_FOUND = Reason(
+    "TABLE_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "There is no table {table_id}.",
+    "Il n'existe pas de table {table_id}.",
+)
+ROUND_NOT_FOUND = Reason(
+    "ROUND_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "There is no round {round_id} there.",
+    "Il n'existe pas de manche {round_id} à cet endroit.",
+)
+BET_NOT_FOUND = Reason(
+    "BET_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "The account {account_id} has no such bet on in round {round_id}.",
+    "Le compte {account_id} n'a pas de tel pari en cours dans la manche {round_id}.",
+)
+REQUEST_NOT_FOUND = Reason(
+    "REQUEST_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "No request {request_id} stands in the log up to {position}.",
+    "Aucune requête {request_id} ne figure au journal jusqu'à {position}.",
+)
+SHOE_NOT_FOUND = Reason(
+    "SHOE_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "There is no shoe {shoe_id} in use.",
+    "Il n'y a pas de sabot {shoe_id} en service.",
+)
+RULE_SET_NOT_FOUND = Reason(
+    "RULE_SET_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "There is no rule set {rule_set_id}.",
+    "Il n'existe pas de règles {rule_set_id}.",
+)
+BETTING_CLOSED = Reason(
+    "BETTING_CLOSED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} takes no more bets.",
+    "La manche {round_id} ne prend plus de paris.",
+)
+ROUND_SUSPENDED = Reason(
+    "ROUND_SUSPENDED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} is suspended.",
+    "La manche {round_id} est suspendue.",
+)
+BET_NOT_OFFERED = Reason(
+    "BET_NOT_OFFERED",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "The table {table_id} does not offer a bet that was asked for.",
+    "La table {table_id} ne propose pas un des paris demandés.",
+)
+TOO_MANY_BETS = Reason(
+    "TOO_MANY_BETS",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The account {account_id} would have too many bets in round {round_id}.",
+    "Le compte {account_id} aurait trop de paris dans la manche {round_id}.",
+)
+TOO_MANY_REQUESTS = Reason(
+    "TOO_MANY_REQUESTS",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} takes no further requests of this account.",
+    "La manche {round_id} ne prend plus de requêtes de ce compte.",
+)
+ROUND_RUNNING = Reason(
+    "ROUND_RUNNING",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "A round is running at table {table_id}.",
+    "Une manche est en cours à la table {table_id}.",
+)
+TABLE_CLOSED = Reason(
+    "TABLE_CLOSED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The table {table_id} is closed.",
+    "La table {table_id} est fermée.",
+)
+SHOE_NOT_READY = Reason(
+    "SHOE_NOT_READY",
+    _Code.UNAVAILABLE,
+    Retry.LATER,
+    "The shoe at table {table_id} is not ready yet; ask again with a new request id.",
+    "Le sabot de la table {table_id} n'est pas encore prêt ; redemandez avec un autre identifiant.",
+    retry_ms=1000,
+)
+ALREADY_SUSPENDED = Reason(
+    "ALREADY_SUSPENDED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} is suspended already.",
+    "La manche {round_id} est déjà suspendue.",
+)
+NOT_SUSPENDED = Reason(
+    "NOT_SUSPENDED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} is not suspended.",
+    "La manche {round_id} n'est pas suspendue.",
+)
+RESULT_ACCEPTED = Reason(
+    "RESULT_ACCEPTED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} has its result: what is wrong with it is a correction now.",
+    "La manche {round_id} a son résultat : toute erreur relève désormais d'une correction.",
+)
+ROUND_VOIDED = Reason(
+    "ROUND_VOIDED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} was voided.",
+    "La manche {round_id} a été annulée.",
+)
+ROUND_OVER = Reason(
+    "ROUND_OVER",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The round {round_id} is over.",
+    "La manche {round_id} est terminée.",
+)
+BAD_TABLE_SPEC = Reason(
+    "BAD_TABLE_SPEC",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "The table's rules, limits and pacing do not fit together: {detail}.",
+    "Les règles, limites et rythme de la table ne vont pas ensemble : {detail}.",
+)
+TOO_MANY_TABLES = Reason(
+    "TOO_MANY_TABLES",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The cell has as many open tables as it may.",
+    "La cellule a atteint son nombre maximal de tables ouvertes.",
+)
+
+REASONS = (
+    TABLE_NOT_FOUND,
+    ROUND_NOT_FOUND,
+    BET_NOT_FOUND,
+    REQUEST_NOT_FOUND,
+    SHOE_NOT_FOUND,
+    RULE_SET_NOT_FOUND,
+    BETTING_CLOSED,
+    ROUND_SUSPENDED,
+    BET_NOT_OFFERED,
+    TOO_MANY_BETS,
+    TOO_MANY_REQUESTS,
+    ROUND_RUNNING,
+    TABLE_CLOSED,
+    SHOE_NOT_READY,
+    ALREADY_SUSPENDED,
+    NOT_SUSPENDED,
+    RESULT_ACCEPTED,
+    ROUND_VOIDED,
+    ROUND_OVER,
+    BAD_TABLE_SPEC,
+    TOO_MANY_TABLES,
+)
+
+REFUSALS: Mapping[int, Reason] = {
+    table.REFUSAL_UNKNOWN_TABLE: TABLE_NOT_FOUND,
+    table.REFUSAL_UNKNOWN_ROUND: ROUND_NOT_FOUND,
+    table.REFUSAL_REQUEST_EXPIRED: errors.REQUEST_EXPIRED,
+    table.REFUSAL_REQUEST_ID_REUSED: errors.REQUEST_ID_REUSED,
+    table.REFUSAL_REQUEST_ID_AHEAD: errors.REQUEST_ID_AHEAD,
+    table.REFUSAL_BETTING_CLOSED: BETTING_CLOSED,
+    table.REFUSAL_ROUND_SUSPENDED: ROUND_SUSPENDED,
+    table.REFUSAL_CURRENCY_MISMATCH: CURRENCY_MISMATCH,
+    table.REFUSAL_UNKNOWN_BET: BET_NOT_OFFERED,
+    table.REFUSAL_TOO_MANY_BETS: TOO_MANY_BETS,
+    table.REFUSAL_NO_SUCH_BET: BET_NOT_FOUND,
+    table.REFUSAL_ROUND_RUNNING: ROUND_RUNNING,
+    table.REFUSAL_TABLE_CLOSED: TABLE_CLOSED,
+    table.REFUSAL_SHOE_NOT_READY: SHOE_NOT_READY,
+    table.REFUSAL_ALREADY_SUSPENDED: ALREADY_SUSPENDED,
+    table.REFUSAL_NOT_SUSPENDED: NOT_SUSPENDED,
+    table.REFUSAL_RESULT_ACCEPTED: RESULT_ACCEPTED,
+    table.REFUSAL_ROUND_VOIDED: ROUND_VOIDED,
+    table.REFUSAL_BAD_TABLE_SPEC: BAD_TABLE_SPEC,
+    table.REFUSAL_TOO_MANY_REQUESTS: TOO_MANY_REQUESTS,
+    table.REFUSAL_TOO_MANY_TABLES: TOO_MANY_TABLES,
+    table.REFUSAL_ROUND_OVER: ROUND_OVER,
+}
+"""Every `sabot.table.v1.Refusal` but the unspecified one."""
+
+
+def refused(refusal: int, facts: Mapping[str, str | int]) -> Refused:
+    """The refusal that tells of it. `facts` must name `request_id`, `table_id`, `round_id`,
+    `account_id` and `detail`, empty where there is none."""
+    return Refused(REFUSALS.get(refusal, errors.UNEXPECTED_OUTCOME), facts)
