@@ -8,6 +8,8 @@ Order of refusals, each tested:
   BETTING_CLOSED or ROUND_VOIDED; ROUND_SUSPENDED; CURRENCY_MISMATCH; UNKNOWN_BET; TOO_MANY_BETS.
   TOO_MANY_REQUESTS comes before all that depends on the moment, because past that bound ids are not
   kept: such a refusal is not remembered, all later ones are.
+  A request whose decision failed counts as declined ever since: decided again it is FAILED, so that
+  no bet comes on, or off, behind the partner's back.
 - WithdrawBets: the same down to ROUND_SUSPENDED; then NO_SUCH_BET. A suspended round stands still,
   for withdrawals too; if it is voided, every stake goes back anyway.
 - Every order of an operator: REQUEST_EXPIRED, a repeat, REQUEST_ID_REUSED, REQUEST_ID_AHEAD. Then

@@ -135,6 +135,8 @@ def _place_of(
     state: TableState, event: Event, body: BetRequest
 ) -> tuple[Table, Round] | table.Refusal.ValueType | log.RequestRepeated:
     """The table and the round that a new request is about; else why there is nothing to decide."""
+    if event.retried:
+        return table.REFUSAL_FAILED
     one = state.tables.get(body.table_id)
     if one is None:
         return table.REFUSAL_UNKNOWN_TABLE

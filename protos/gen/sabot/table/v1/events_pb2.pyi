@@ -147,6 +147,8 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """The cell has as many open tables as it may."""
     REFUSAL_ROUND_OVER: _Refusal.ValueType  # 22
     """The round is over: paid, or voided with its stakes returned."""
+    REFUSAL_FAILED: _Refusal.ValueType  # 23
+    """The decision failed; an alarm is raised."""
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -197,6 +199,8 @@ REFUSAL_TOO_MANY_TABLES: Refusal.ValueType  # 21
 """The cell has as many open tables as it may."""
 REFUSAL_ROUND_OVER: Refusal.ValueType  # 22
 """The round is over: paid, or voided with its stakes returned."""
+REFUSAL_FAILED: Refusal.ValueType  # 23
+"""The decision failed; an alarm is raised."""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:
