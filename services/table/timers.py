@@ -37,7 +37,7 @@ class Timers:
         told: dict[tuple[str, str, int], int] = {}
         wait_us = 0 if leading else STANDBY_US
         for timer in timers_wanted(state):
-            body = timer.input
+            body = timer.body
             key = (
                 (body.table_id, body.round_id, body.timer)
                 if isinstance(body, table.CloseBetting)

@@ -1,0 +1,123 @@
+"""Where a tool reads the log of a data folder: through its running server, or from the raw store.
+
+A store is never opened by a second server, and never by one for reading alone: it would "repair" it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from services.kernel.embedded import FolderInUse, FolderLock, find_running, stream_folder
+from services.kernel.jetstream import JetStreamLog
+from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
+from services.kernel.store_check import check_store
+from services.kernel.store_scan import StoreDamaged, scan_store
+from services.kernel.witness import FileWitness, Witnessed
+
+BATCH = 500
+"""Entries read from the raw store before the event loop gets its turn."""
+
+
+class NoLog(Exception):
+    """There is no log in that folder."""
+
+
+class StoreLog:
+    """A raw store as a `Log` that cannot be appended to, and ends."""
+
+    def __init__(self, folder: Path, cell: str) -> None:
+        self._folder = folder
+        self._cell = cell
+        self._last: int | None = None
+
+    @property
+    def cell(self) -> str:
+        return self._cell
+
+    async def append(
+        self, subject: str, payload: bytes, *, expected: int | None, wait_s: float
+    ) -> int:
+        del subject, payload, expected, wait_s
+        raise AppendRefused("a store that is read raw takes nothing")
+
+    async def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
+        batch: list[LogMessage] = []
+        try:
+            for message in scan_store(self._folder):
+                if message.sequence <= after:
+                    continue
+                batch.append(message)
+                if len(batch) == BATCH:
+                    yield batch
+                    batch = []
+                    await asyncio.sleep(0)
+        except StoreDamaged as damage:
+            if not damage.torn:
+                raise LogUnavailable(str(damage)) from damage
+        if batch:
+            yield batch
+
+    async def info(self, *, wait_s: float) -> LogInfo:
+        del wait_s
+        if self._last is None:
+            self._last = 0
+            async for batch in self.read(0):
+                self._last = batch[-1].sequence
+        return LogInfo(1, self._last, 0, 0, -1)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def witnesses_of(data: Path) -> dict[str, Witnessed]:
+    """What the processes of a data folder had read, by their names. Raises WitnessDamaged."""
+    found: dict[str, Witnessed] = {}
+    folder = data / "witness"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        seen = FileWitness(path).read()
+        if seen is not None:
+            found[path.name] = seen
+    return found
+
+
+@asynccontextmanager
+async def open_source(data: Path, *, check: bool = False) -> AsyncIterator[Log]:
+    """The log of a data folder. With `check`, a store that is read raw is checked first.
+
+    Raises NoLog, FolderInUse, StoreNotTheLog, LogUnavailable."""
+    if not (data / "cell.json").exists():
+        raise NoLog(f"there is no log in {data}")
+    cell = json.loads((data / "cell.json").read_text())["cell"]
+    running = find_running(data)
+    lock = FolderLock(data)
+    try:
+        await lock.acquire(wait_s=0.0)
+    except FolderInUse:
+        if running is None:
+            raise
+    else:
+        try:
+            folder = stream_folder(data, cell)
+            if check:
+                check_store(folder, cell, witnesses_of(data))
+            yield StoreLog(folder, cell)
+        finally:
+            lock.release()
+        return
+    log = await JetStreamLog.connect(
+        [running.client_url],
+        running.cell,
+        name="sabot-tools",
+        consumer_prefix=running.tools.consumer_prefix,
+        user=running.tools.user,
+        password=running.tools.password,
+        inbox_prefix=running.tools.inbox_prefix,
+    )
+    try:
+        yield log
+    finally:
+        await log.close()

@@ -1,0 +1,111 @@
+"""`sabot replay --verify`: fold the inputs, decide everything again, compare byte for byte."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.cli.cores import CORES
+from services.events import event_types
+from services.kernel.log import Log
+from services.kernel.reader import LogReader, ReadEntry
+from services.kernel.recovery import AnyReplica, entries_until, rebuild
+from services.kernel.replica import Diverged, Replica
+from services.wallet.domain.state import sums
+
+
+@dataclass(slots=True)
+class Verified:
+    """What a whole log says."""
+
+    rounds: int = 0
+    """Rounds that are over: paid or returned."""
+    bets: int = 0
+    """Bets that were on."""
+    answers: int = 0
+    """Recorded answers that were decided again."""
+    differences: list[Diverged] = field(default_factory=list[Diverged])
+    sums: dict[str, int] = field(default_factory=dict[str, int])
+    """By currency, what all accounts come to."""
+    events: int = 0
+    last_sequence: int = 0
+    head: bytes = b""
+    seconds: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        """Whether every answer follows and the books balance."""
+        return not self.differences and not any(self.sums.values())
+
+    def line(self) -> str:
+        """The one line that sums it up."""
+        off = {currency: total for currency, total in self.sums.items() if total}
+        books = "accounts sum to 0" if not off else f"accounts do not sum to 0: {off}"
+        return (
+            f"verified: {self.rounds} rounds, {self.bets} bets, {self.answers} answers re-decided, "
+            f"{len(self.differences)} differences, {books}"
+        )
+
+
+async def verify(log: Log, progress: Callable[[int, int], None] | None = None) -> Verified:
+    """Decide a whole log again. `progress(events, of_entries)` is told how far it is, now and then.
+
+    Raises LogBroken, LogUnavailable."""
+    began = time.perf_counter()
+    types = event_types()
+    last = (await log.info(wait_s=5.0)).last_sequence
+    reader = LogReader(log.cell, types)
+    replicas: dict[str, AnyReplica] = {
+        core.service: Replica(core, writer="replay") for core in CORES
+    }
+    found = Verified()
+    compared = 0
+    async for entries in entries_until(log, reader, last):
+        for entry in entries:
+            _count(found, entry)
+            for service, replica in replicas.items():
+                try:
+                    replica.read(entry, 0.0)
+                except Diverged as diverged:
+                    found.differences.append(diverged)
+                    compared += replica.answers_compared + 1
+                    replicas[service] = await _recorded(replica, log, entry.sequence, types)
+        if progress is not None:
+            progress(reader.state.sequence, last)
+        await asyncio.sleep(0)
+    found.answers = compared + sum(one.answers_compared for one in replicas.values())
+    found.sums = sums(replicas["wallet"].state.core)
+    found.last_sequence, found.head = reader.state.sequence, reader.state.head
+    found.seconds = time.perf_counter() - began
+    return found
+
+
+async def _recorded(replica: AnyReplica, log: Log, last: int, types: Any) -> AnyReplica:
+    """The same replica with what is recorded instead of what was decided, so that the rest of the log
+    is judged by what was said."""
+    again = await rebuild(
+        replica.core,
+        log=log,
+        new_reader=lambda: LogReader(log.cell, types),
+        last=last,
+        writer="replay",
+        build="",
+        now=lambda: 0.0,
+        pause=lambda: asyncio.sleep(0),
+    )
+    again.answers_compared = 0
+    return again
+
+
+def _count(found: Verified, entry: ReadEntry) -> None:
+    found.events += len(entry.events)
+    for event in entry.events:
+        if isinstance(event.body, table.RoundClosed):
+            found.rounds += 1
+        elif isinstance(event.body, wallet.StakeReserved):
+            found.bets += len(event.body.bets)

@@ -1,0 +1,150 @@
+"""Whether a store on disk is the log that was written: before a server opens it, and by tools.
+
+The chain of hashes is followed through the raw records. Entries of answers carry the chain hash at
+their cause, so each of them vouches for everything up to there; witnesses vouch for what processes had
+read. What nobody vouches for yet, the tail, is held against the records' own checksums. Where
+something does not fit, those checksums tell which record it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.kernel.entry import NotUnderstood, decode_entry, first_head, next_head
+from services.kernel.log import LogMessage
+from services.kernel.reader import REMEMBERED_HEADS
+from services.kernel.store_scan import StoreDamaged, scan_store
+from services.kernel.witness import Witnessed
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChecked:
+    """A store that is as it was written."""
+
+    last_sequence: int
+    head: bytes
+    torn: bool
+    """Whether an append that was never acknowledged lies half-written behind the last entry."""
+
+
+class StoreNotTheLog(Exception):
+    """The store is not the log that was written. `sequence`: the first bad or missing position."""
+
+    def __init__(self, sequence: int, why: str) -> None:
+        super().__init__(f"entry {sequence}: {why}")
+        self.sequence = sequence
+        self.why = why
+
+
+def check_store(
+    folder: Path,
+    cell: str,
+    witnesses: Mapping[str, Witnessed],
+    *,
+    hash_all: bool = False,
+    progress: Callable[[int], None] = lambda _sequence: None,
+) -> StoreChecked:
+    """Follow the chain through the whole store. Raises StoreNotTheLog, StoreMissing.
+
+    `witnesses`: by process name, what each had read. `hash_all`: check every record's own checksum
+    too, which takes about a millisecond for each kilobyte.
+    """
+    walk = _Walk(first_head(cell), witnesses)
+    torn = False
+    try:
+        for message in scan_store(folder, hash_after=0 if hash_all else None):
+            walk.take(message)
+            progress(message.sequence)
+    except StoreDamaged as damage:
+        if not damage.torn:
+            raise StoreNotTheLog(damage.sequence, damage.why) from damage
+        torn = True
+    except StoreNotTheLog as wrong:
+        _name_the_record(folder, walk.vouched, wrong)
+        raise
+    walk.end()
+    _check_tail(folder, walk.vouched)
+    return StoreChecked(walk.sequence, walk.head, torn)
+
+
+class _Walk:
+    """Follows the chain."""
+
+    def __init__(self, head: bytes, witnesses: Mapping[str, Witnessed]) -> None:
+        self.head = head
+        self.sequence = 0
+        self.vouched = 0
+        """Everything up to here is vouched for by an answer or a witness."""
+        self._heads: dict[int, bytes] = {0: head}
+        self._witnesses = {seen.sequence: (name, seen) for name, seen in witnesses.items()}
+        self._highest = max((seen.sequence for seen in witnesses.values()), default=0)
+
+    def take(self, message: LogMessage) -> None:
+        sequence = message.sequence
+        self.head = next_head(
+            self.head, sequence, message.subject, message.headers, message.payload
+        )
+        self.sequence = sequence
+        self._heads[sequence] = self.head
+        self._heads.pop(sequence - REMEMBERED_HEADS, None)
+        if message.subject.endswith(".out"):
+            self._answers(sequence, message.payload)
+        elif not message.subject.endswith(".in"):
+            raise StoreNotTheLog(sequence, f"subject {message.subject!r} is none of a cell")
+        witness = self._witnesses.get(sequence)
+        if witness is not None:
+            name, seen = witness
+            if seen.head != self.head:
+                raise StoreNotTheLog(
+                    sequence, f"it, or one before it, is not what process {name} had read"
+                )
+            self.vouched = max(self.vouched, sequence)
+
+    def _answers(self, sequence: int, payload: bytes) -> None:
+        try:
+            entry = decode_entry(payload)
+        except NotUnderstood as error:
+            raise StoreNotTheLog(sequence, str(error)) from error
+        cause = entry.events[-1].cause.sequence
+        if not 0 < cause < sequence:
+            raise StoreNotTheLog(sequence, f"it answers {cause}, which does not stand before it")
+        known = self._heads.get(cause)
+        if known is not None and known != entry.head:
+            raise StoreNotTheLog(sequence, f"its head does not fit the log up to entry {cause}")
+        if known is not None:
+            self.vouched = max(self.vouched, cause)
+
+    def end(self) -> None:
+        if self.sequence < self._highest:
+            name = self._witnesses[self._highest][0]
+            raise StoreNotTheLog(
+                self.sequence + 1,
+                f"missing: entries {self.sequence + 1} to {self._highest} were read by process "
+                f"{name}, the store ends at {self.sequence}",
+            )
+
+
+def _name_the_record(folder: Path, vouched: int, wrong: StoreNotTheLog) -> None:
+    """The chain broke somewhere behind `vouched`: let the records' own checksums say where."""
+    try:
+        for message in scan_store(folder, hash_after=vouched):
+            if message.sequence >= wrong.sequence:
+                return
+    except StoreDamaged as damage:
+        raise StoreNotTheLog(damage.sequence, damage.why) from wrong
+
+
+def _check_tail(folder: Path, vouched: int) -> None:
+    """Nothing vouches for the entries behind `vouched` but their own checksums."""
+    try:
+        _exhaust(scan_store(folder, hash_after=vouched))
+    except StoreDamaged as damage:
+        if not damage.torn:
+            raise StoreNotTheLog(damage.sequence, damage.why) from damage
+
+
+def _exhaust(messages: Iterator[LogMessage]) -> None:
+    for _ in messages:
+        pass
