@@ -1,0 +1,322 @@
+"""The custodian of virtual shoes: the only code of the fleet that draws.
+
+It looks at the shoe core's state, so after any crash it goes on where the log stands. A shoe is one
+number, drawn below the count of all its orders; it is logged sealed before anyone can bet on it, so
+a crash loses no shoe, and whoever has the operator's keys can open its cards, one by one as they
+are called. Two custodians do no harm: the first seal in the log stands, and both open the same
+cards.
+
+A sealed order is `nonce (12) | ChaCha20-Poly1305(version (1) | secret of the salts (32) | number)`,
+bound to cell, table and shoe.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from google.protobuf.message import Message
+
+from sabot.log.v1 import entry_pb2
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import events_pb2 as tables
+from services.games.cards import CARDS_PER_DECK
+from services.kernel.event import Position
+from services.shoe.domain.commitments import SALT_BYTES, commitment
+from services.shoe.domain.order import below, order_of, orders_of
+from services.shoe.domain.state import Shoe, ShoeState
+from services.shoe.domain.wanted import CardsWanted, RevealWanted, SealWanted, Wanted, wanted
+
+STANDBY_US = 1_000_000
+"""How much later a replica acts that did not write the shoe's last answers."""
+AGAIN_US = 2_000_000
+"""What was told and is still wanted is told again after this: its entry may be lost."""
+MAX_UNSEALED = 1_000
+"""Opened seals kept in memory, about 40 KiB each; the one longest unused goes first."""
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+SECRET_BYTES = 32
+VERSION = b"\x01"
+"""Of the sealed bytes' shape."""
+
+
+class KeyFileUnusable(Exception):
+    """The key file cannot be used. The message says why; it holds no key."""
+
+
+class SealBroken(Exception):
+    """A sealed order cannot be opened, or is not what was committed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The operator's keys by id; old ones stay until the shoes they seal are closed."""
+
+    keys: Mapping[str, bytes]
+    current: str
+    """Which one seals new shoes."""
+
+    def __repr__(self) -> str:
+        return f"KeyRing(ids={sorted(self.keys)}, current={self.current!r})"
+
+
+def load_or_create_keys(path: Path, draw: Callable[[int], bytes] = secrets.token_bytes) -> KeyRing:
+    """The key ring in a file, made at the first run: `{"current": id, "keys": {id: 64 hex digits}}`.
+
+    Only its owner may have access to it. Of processes that make it at once, one wins.
+    Raises KeyFileUnusable.
+    """
+    if not path.exists():
+        _create_keys(path, draw)
+    if path.stat().st_mode & 0o077:
+        raise KeyFileUnusable(f"{path} may be read by others than its owner: chmod 600 it")
+    try:
+        stored = json.loads(path.read_text())
+        keys = {str(key_id): bytes.fromhex(key) for key_id, key in stored["keys"].items()}
+        current = str(stored["current"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Without the cause: it could quote the file.
+        raise KeyFileUnusable(f"{path} is no key file") from None
+    if current not in keys or any(len(key) != KEY_BYTES for key in keys.values()):
+        raise KeyFileUnusable(f"{path}: every key has {KEY_BYTES} bytes, and one is current")
+    return KeyRing(keys, current)
+
+
+def _create_keys(path: Path, draw: Callable[[int], bytes]) -> None:
+    key_id = draw(4).hex()
+    text = json.dumps({"current": key_id, "keys": {key_id: draw(KEY_BYTES).hex()}}, indent=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.{key_id}")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        # A link never replaces what another process put there: a lost key would lose shoes.
+        path.hardlink_to(fresh)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsealed:
+    """A shoe as its custodian knows it."""
+
+    order: tuple[str, ...]
+    """All cards in dealing order."""
+    secret: bytes
+
+    def salt(self, index: int) -> bytes:
+        """The salt of a card's commitment: it tells nothing of the others'."""
+        return hmac.digest(self.secret, index.to_bytes(4, "big"), sha256)[:SALT_BYTES]
+
+    def card(self, index: int) -> shoes.Card:
+        """A card, opened."""
+        return shoes.Card(index=index, card=self.order[index], salt=self.salt(index))
+
+    def commitments(self, shoe_id: str) -> bytes:
+        """What is published of all cards."""
+        return b"".join(
+            commitment(self.salt(index), shoe_id, index, card)
+            for index, card in enumerate(self.order)
+        )
+
+    def __repr__(self) -> str:
+        return f"Unsealed({len(self.order)} cards)"
+
+
+class Custodian:
+    """See the module; a `services.kernel.process.Shell`.
+
+    - cell: whose log it is; part of what a seal is bound to.
+    - keys: the operator's.
+    - draw: so many bytes from the operating system's generator; tests put a seeded one here.
+    """
+
+    service = "shoe"
+    wakes: frozenset[type[Message]] = frozenset(
+        {
+            tables.TableOpened,
+            shoes.ShoeOpened,
+            rules.DrawCalled,
+            shoes.CardsBurned,
+            shoes.ShoeClosed,
+        }
+    )
+
+    def __init__(
+        self, cell: str, keys: KeyRing, draw: Callable[[int], bytes] = secrets.token_bytes
+    ) -> None:
+        self._cell = cell
+        self._keys = keys
+        self._draw = draw
+        self._seen_us: dict[Wanted, int] = {}
+        """When a wish was first seen."""
+        self._told_us: dict[Wanted, int] = {}
+        """When it was last told."""
+        self._seals: dict[SealWanted, shoes.SealShoe] = {}
+        """What was drawn for a shoe that does not stand yet: told again, it is the same."""
+        self._unsealed: dict[str, Unsealed] = {}
+        self.problems: dict[str, str] = {}
+        """Why the cards of a shoe cannot be opened here, by shoe id: an operator must know."""
+
+    def poll(
+        self, state: ShoeState, now_us: int, leading: bool, answered: Position | None = None
+    ) -> Sequence[Message]:
+        """The inputs to append now.
+
+        `answered`: the shoe's answers to what stands before this position have been read back;
+        None: all of them. No secret leaves on the ground of an answer that is not in the log yet.
+        """
+        told: list[Message] = []
+        wishes = wanted(state)
+        self._forget(wishes, state)
+        wait_us = 0 if leading else STANDBY_US
+        for wish in wishes:
+            if answered is not None and wish.asked_by >= answered and not _is_called(wish):
+                continue
+            seen_us = self._seen_us.setdefault(wish, now_us)
+            last_us = self._told_us.get(wish)
+            due_us = seen_us if last_us is None else last_us + AGAIN_US
+            if due_us + wait_us > now_us:
+                continue
+            try:
+                told.append(self._granted(state, wish))
+            except SealBroken as problem:
+                # The other shoes go on; another custodian may have the key.
+                self.problems[wish.shoe_id] = str(problem)
+            self._told_us[wish] = now_us
+        return told
+
+    def _forget(self, wishes: list[Wanted], state: ShoeState) -> None:
+        """What is no longer wanted has come true, here or elsewhere."""
+        self._seen_us = {wish: self._seen_us[wish] for wish in wishes if wish in self._seen_us}
+        self._told_us = {wish: self._told_us[wish] for wish in wishes if wish in self._told_us}
+        self._seals = {wish: seal for wish, seal in self._seals.items() if wish in self._seen_us}
+        for known in (self._unsealed, self.problems):
+            for shoe_id in [one for one in known if one not in state.shoes]:
+                del known[shoe_id]
+
+    def _granted(self, state: ShoeState, wish: Wanted) -> Message:
+        match wish:
+            case SealWanted():
+                seal = self._seals.get(wish)
+                if seal is None:
+                    seal = self._seals[wish] = self._seal(wish)
+                return seal
+            case CardsWanted():
+                shoe = self._unseal(state.shoes[wish.shoe_id])
+                return shoes.OpenCards(
+                    table_id=wish.table_id,
+                    shoe_id=wish.shoe_id,
+                    round_id=wish.round_id,
+                    cards=[shoe.card(wish.first + more) for more in range(wish.count)],
+                    source=shoes.CARD_SOURCE_VIRTUAL,
+                    asked_by=_position(wish.asked_by),
+                )
+            case RevealWanted():
+                shoe = self._unseal(state.shoes[wish.shoe_id])
+                return shoes.RevealShoe(
+                    table_id=wish.table_id,
+                    shoe_id=wish.shoe_id,
+                    cards=[shoe.card(index) for index in range(len(shoe.order))],
+                    asked_by=_position(wish.asked_by),
+                )
+
+    def _seal(self, wish: SealWanted) -> shoes.SealShoe:
+        """Draw a shoe and seal it."""
+        orders = orders_of(wish.decks * CARDS_PER_DECK)
+        size = _number_bytes(orders)
+        number = below(orders, size * 8, lambda: int.from_bytes(self._draw(size), "big"))
+        secret = self._draw(SECRET_BYTES)
+        nonce = self._draw(NONCE_BYTES)
+        sealed = ChaCha20Poly1305(self._keys.keys[self._keys.current]).encrypt(
+            nonce,
+            VERSION + secret + number.to_bytes(size, "big"),
+            self._bound_to(wish.table_id, wish.shoe_id),
+        )
+        drawn = Unsealed(tuple(order_of(number, wish.decks)), secret)
+        return shoes.SealShoe(
+            table_id=wish.table_id,
+            shoe_id=wish.shoe_id,
+            number=wish.number,
+            decks=wish.decks,
+            commitments=drawn.commitments(wish.shoe_id),
+            sealed_order=nonce + sealed,
+            key_id=self._keys.current,
+            asked_by=_position(wish.asked_by),
+        )
+
+    def _unseal(self, shoe: Shoe) -> Unsealed:
+        """A shoe that stands in the log, whoever sealed it. Raises SealBroken."""
+        known = self._unsealed.pop(shoe.shoe_id, None)
+        if known is None:
+            known = self._opened(shoe)
+            if len(self._unsealed) >= MAX_UNSEALED:
+                del self._unsealed[next(iter(self._unsealed))]
+        self._unsealed[shoe.shoe_id] = known
+        self.problems.pop(shoe.shoe_id, None)
+        return known
+
+    def _opened(self, shoe: Shoe) -> Unsealed:
+        key = self._keys.keys.get(shoe.key_id)
+        if key is None:
+            raise SealBroken(f"shoe {shoe.shoe_id} is sealed by key {shoe.key_id}, not held here")
+        nonce, sealed = shoe.sealed_order[:NONCE_BYTES], shoe.sealed_order[NONCE_BYTES:]
+        try:
+            plain = ChaCha20Poly1305(key).decrypt(
+                nonce, sealed, self._bound_to(shoe.table_id, shoe.shoe_id)
+            )
+        except (InvalidTag, ValueError):
+            raise SealBroken(
+                f"the seal of shoe {shoe.shoe_id} does not open by key {shoe.key_id}"
+            ) from None
+        secret, number = plain[1 : 1 + SECRET_BYTES], plain[1 + SECRET_BYTES :]
+        if plain[:1] != VERSION or len(secret) != SECRET_BYTES:
+            raise SealBroken(f"the seal of shoe {shoe.shoe_id} is of another version")
+        try:
+            order = order_of(int.from_bytes(number, "big"), shoe.decks)
+        except ValueError:
+            raise SealBroken(f"the seal of shoe {shoe.shoe_id} holds no order") from None
+        opened = Unsealed(tuple(order), secret)
+        if opened.commitments(shoe.shoe_id) != shoe.commitments:
+            raise SealBroken(f"the sealed order of shoe {shoe.shoe_id} is not the committed one")
+        return opened
+
+    def _bound_to(self, table_id: str, shoe_id: str) -> bytes:
+        """Associated data: ids hold no line breaks, so no two shoes share it."""
+        return f"sabot shoe\n{self._cell}\n{table_id}\n{shoe_id}".encode()
+
+
+def _number_bytes(orders: int) -> int:
+    """Bytes of a word that reaches every order."""
+    return ((orders - 1).bit_length() + 7) // 8
+
+
+def _is_called(wish: Wanted) -> bool:
+    """Whether another service's answer asks: that is in the log, or it would not be known."""
+    return isinstance(wish, CardsWanted) and bool(wish.round_id)
+
+
+def _position(position: Position) -> entry_pb2.Position:
+    return entry_pb2.Position(
+        segment=position.segment, sequence=position.sequence, index=position.index
+    )
