@@ -71,7 +71,7 @@ class KeyRing:
 
 
 def load_or_create_keys(path: Path, draw: Callable[[int], bytes] = secrets.token_bytes) -> KeyRing:
-    """The key ring in a file, made at the first run: `{"current": id, "keys": {id: 64 hex digits}}`.
+    """The key ring in a file, made at the first run: `{"current": id, "keys": {id: hex digits}}`.
 
     Only its owner may have access to it. Of processes that make it at once, one wins.
     Raises KeyFileUnusable.
