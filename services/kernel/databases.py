@@ -24,7 +24,8 @@ IMMEDIATE = "sabot_immediate"
 """Execution option: the next transaction takes SQLite's write lock at its beginning."""
 
 KeyInteger = BigInteger().with_variant(Integer(), "sqlite")
-"""64 bits. On SQLite a primary key of this type is the row's own number and costs no second index."""
+"""64 bits. On SQLite a primary key of this type is the row's own number and costs no second
+index."""
 
 _INDEX_BITS = 10
 _SEQUENCE_BITS = 40
@@ -34,7 +35,8 @@ _MAX_SEGMENT = (1 << (63 - _INDEX_BITS - _SEQUENCE_BITS)) - 1
 
 
 def position_key(position: Position) -> int:
-    """A position as one integer of 63 bits that sorts like it: segment · 2^50 + sequence · 2^10 + index.
+    """A position as one integer of 63 bits that sorts like it: segment · 2^50 + sequence · 2^10 +
+    index.
 
     An index above 1,023 (an entry holds at most 800 events) means the end of the entry.
     """
@@ -51,12 +53,15 @@ def position_key(position: Position) -> int:
 def position_of_key(key: int) -> Position:
     """The position of a key."""
     return Position(
-        key >> (_INDEX_BITS + _SEQUENCE_BITS), (key >> _INDEX_BITS) & _MAX_SEQUENCE, key & _MAX_INDEX
+        key >> (_INDEX_BITS + _SEQUENCE_BITS),
+        (key >> _INDEX_BITS) & _MAX_SEQUENCE,
+        key & _MAX_INDEX,
     )
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says that the database cannot be used now, rather than that a row is wrong."""
+    """Whether an error says that the database cannot be used now, rather than that a row is
+    wrong."""
     if isinstance(error, DBAPIError):
         return not isinstance(
             error, DataError | IntegrityError | NotSupportedError | ProgrammingError

@@ -56,7 +56,7 @@ def upgrade_connection(connection: Connection, package: str) -> None:
     script = scripts(package)
 
     def steps(revision: Any, _context: MigrationContext) -> Any:  # Any: Alembic's own are untyped
-        return script._upgrade_revs("head", revision)  # noqa: SLF001  # what Alembic's command calls
+        return script._upgrade_revs("head", revision)  # noqa: SLF001  # as Alembic's command does
 
     context = MigrationContext.configure(connection, opts={"fn": steps})
     with Operations.context(context):

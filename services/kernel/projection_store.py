@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.kernel.databases import KeyInteger
 from services.kernel.event import Event
-from services.kernel.row_changes import Changes
+from services.kernel.row_changes import Changes, upsert
 
 
 class Projection(Protocol):
@@ -125,9 +124,7 @@ class ProjectionStore:
         row = self._positions.c
         found = (
             await connection.execute(
-                select(row.segment, row.sequence, row.head).where(
-                    row.name == self._projection.name
-                )
+                select(row.segment, row.sequence, row.head).where(row.name == self._projection.name)
             )
         ).one_or_none()
         if found is None:
@@ -135,12 +132,11 @@ class ProjectionStore:
         return Mark(found.segment, found.sequence, bytes(found.head))
 
     async def _ensure_row(self, connection: AsyncConnection) -> None:
-        makers: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
         values = {
             "name": self._projection.name,
             "segment": self._segment,
             "sequence": 0,
             "head": b"",
         }
-        statement = makers[connection.dialect.name](self._positions).values(values)
+        statement = upsert(self._positions, connection.dialect.name).values(values)
         await connection.execute(statement.on_conflict_do_nothing(index_elements=["name"]))

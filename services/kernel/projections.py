@@ -1,9 +1,9 @@
 """Projections: what may be asked of a log, kept in SQL beside it.
 
-A `Projector` takes every entry of the cell in log order, folds it by its `Projection` and commits the
-changed rows together with the position and chain hash that they stand for. It is never on the path of
-a write: feeding it only queues; a database that is away is tried again while everything else goes on;
-a queue that overflows is dropped and read from the log later.
+A `Projector` takes every entry of the cell in log order, folds it by its `Projection` and commits
+the changed rows together with the position and chain hash that they stand for. It is never on the
+path of a write: feeding it only queues; a database that is away is tried again while everything
+else goes on; a queue that overflows is dropped and read from the log later.
 
 Its position is also a witness. Where the log is shorter than the projection, or another one, it
 refuses to go on (`ProjectionAhead`): rebuilding is somebody's explicit act.
@@ -345,8 +345,8 @@ class Projector:
         raise ProjectionAhead(self.projection.name, mark, fed, None)
 
     async def _make_sure(self) -> None:
-        """After an error: whose commit stands? A commit whose answer was lost may have been done, and
-        another replica may have been first."""
+        """After an error: whose commit stands? A commit whose answer was lost may have been done,
+        and another replica may have been first."""
         stands = await self._store.mark()
         batch = self._batch
         if batch is not None and stands == batch.after:
@@ -382,9 +382,7 @@ class Projector:
                 expected += 1
                 count += len(entry.events)
             elif entry.sequence == self._mark.sequence and entry.head != self._mark.head:
-                raise ProjectionAhead(
-                    self.projection.name, self._mark, entry.sequence, entry.head
-                )
+                raise ProjectionAhead(self.projection.name, self._mark, entry.sequence, entry.head)
         if entries:
             await self._fold(entries)
         elif self._queue:

@@ -8,19 +8,19 @@ restart in the middle of a chain goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from google.protobuf.message import Message
 from sqlalchemy import (
+    Boolean,
     Column,
     Index,
-    Integer,
     LargeBinary,
     MetaData,
-    Row,
     Select,
+    SmallInteger,
     String,
     Table,
     Text,
@@ -37,7 +37,8 @@ TAKEN = 0
 PENDING = 1
 REFUSED = 2
 """Ranks of rows with the same id: at most one was taken; one that is pending may yet be; a refusal
-counts only where there is nothing else (such as an id that came early, or again with another body)."""
+counts only where there is nothing else (such as an id that came early, or again with another
+body)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class RequestKinds:
     """Inputs, with the name of the field that narrows the scope of their ids; empty: none does."""
     onward: Mapping[type[Message], str]
     """Answers that are not the outcome yet, with the service that answers them."""
-    refusals: Set[type[Message]]
+    refusals: frozenset[type[Message]]
     """Outcomes that leave the request id free or say that another request holds it."""
 
 
@@ -67,36 +68,63 @@ class Link(NamedTuple):
     """Whether its answer was `InputFailed`; it stays for a retry."""
 
 
-class RequestRows:
-    """The tables `requests` and `request_links` of a projection."""
+class RequestTables(NamedTuple):
+    """The two tables of requests, and how rows are found in them."""
 
-    def __init__(self, metadata: MetaData, kinds: RequestKinds) -> None:
+    requests: Table
+    links: Table
+
+    def by_id(self, actor: str, scope: str, request_id: str) -> Select[tuple[object, ...]]:
+        """Selects the row that stands for an id."""
+        row = self.requests.c
+        return (
+            select(self.requests)
+            .where(row.actor == actor, row.scope == scope, row.request_id == request_id)
+            .order_by(row.rank, row.position)
+            .limit(1)
+        )
+
+    def by_position(self, position: Position) -> Select[tuple[object, ...]]:
+        """Selects the request at a position."""
+        return select(self.requests).where(self.requests.c.position == position_key(position))
+
+
+def request_tables(metadata: MetaData) -> RequestTables:
+    """The tables `requests` and `request_links` of a projection."""
+    requests = Table(
+        "requests",
+        metadata,
+        Column("position", KeyInteger, primary_key=True, autoincrement=False),
+        Column("actor", Text, nullable=False),
+        Column("partner", Text, nullable=False),
+        Column("scope", Text, nullable=False),
+        Column("request_id", Text, nullable=False),
+        Column("rank", SmallInteger, nullable=False),
+        Column("input_type", Text, nullable=False),
+        Column("outcome_type", Text),
+        Column("outcome_body", LargeBinary),
+        Column("outcome_position", KeyInteger),
+        Index("requests_by_id", "actor", "scope", "request_id"),
+    )
+    links = Table(
+        "request_links",
+        metadata,
+        Column("position", KeyInteger, primary_key=True, autoincrement=False),
+        Column("request", KeyInteger, nullable=False),
+        Column("service", String(64), nullable=False),
+        Column("partner", Text, nullable=False),
+        Column("retry_of", KeyInteger),
+        Column("failed", Boolean, nullable=False),
+    )
+    return RequestTables(requests, links)
+
+
+class RequestRows:
+    """Folds requests and their outcomes into their tables."""
+
+    def __init__(self, tables: RequestTables, kinds: RequestKinds) -> None:
+        self.requests, self.links = tables
         self._kinds = kinds
-        self.requests = Table(
-            "requests",
-            metadata,
-            Column("position", KeyInteger, primary_key=True, autoincrement=False),
-            Column("actor", Text, nullable=False),
-            Column("partner", Text, nullable=False),
-            Column("scope", Text, nullable=False),
-            Column("request_id", Text, nullable=False),
-            Column("rank", Integer, nullable=False),
-            Column("input_type", Text, nullable=False),
-            Column("outcome_type", Text),
-            Column("outcome_body", LargeBinary),
-            Column("outcome_position", KeyInteger),
-            Index("requests_by_id", "actor", "scope", "request_id"),
-        )
-        self.links = Table(
-            "request_links",
-            metadata,
-            Column("position", KeyInteger, primary_key=True, autoincrement=False),
-            Column("request", KeyInteger, nullable=False),
-            Column("service", String(64), nullable=False),
-            Column("partner", Text, nullable=False),
-            Column("retry_of", KeyInteger),
-            Column("failed", Integer, nullable=False),
-        )
         self._pending: dict[Position, Link] = {}
 
     async def load(self, connection: AsyncConnection) -> None:
@@ -104,7 +132,7 @@ class RequestRows:
         rows = await connection.execute(select(self.links))
         self._pending = {
             position_of_key(row.position): Link(
-                row.request, row.service, row.partner, row.retry_of, bool(row.failed)
+                row.request, row.service, row.partner, row.retry_of, row.failed
             )
             for row in rows
         }
@@ -157,7 +185,9 @@ class RequestRows:
             return link
         onward = self._kinds.onward.get(body_type)
         if onward is not None:
-            self._link(event.position, Link(link.request, onward, link.partner, None, False), changes)
+            self._link(
+                event.position, Link(link.request, onward, link.partner, None, False), changes
+            )
             return link
         refused = body_type is InputFailed or body_type in self._kinds.refusals
         changes[self.requests].update(
@@ -170,20 +200,6 @@ class RequestRows:
             },
         )
         return link
-
-    def by_id(self, actor: str, scope: str, request_id: str) -> Select[tuple[object, ...]]:
-        """Selects the row that stands for an id."""
-        row = self.requests.c
-        return (
-            select(self.requests)
-            .where(row.actor == actor, row.scope == scope, row.request_id == request_id)
-            .order_by(row.rank, row.position)
-            .limit(1)
-        )
-
-    def by_position(self, position: Position) -> Select[tuple[object, ...]]:
-        """Selects the request at a position."""
-        return select(self.requests).where(self.requests.c.position == position_key(position))
 
     def _retried(self, event: Event, body: RetryInput, changes: Changes) -> None:
         failed = Position(body.position.segment, body.position.sequence, body.position.index)
@@ -201,7 +217,7 @@ class RequestRows:
             "service": link.service,
             "partner": link.partner,
             "retry_of": link.retry_of,
-            "failed": int(link.failed),
+            "failed": link.failed,
         }
         if link.failed:
             changes[self.links].save((key,), row)
@@ -213,8 +229,11 @@ class RequestRows:
             changes[self.links].delete((position_key(position),))
 
 
-def failed_input(row: Row[tuple[object, ...]]) -> InputFailed | None:
-    """What failed, where that is the outcome of a request's row."""
-    if row._mapping["outcome_type"] != InputFailed.DESCRIPTOR.full_name:  # noqa: SLF001  # public API
-        return None
-    return InputFailed.FromString(row._mapping["outcome_body"])  # noqa: SLF001  # SQLAlchemy's API
+def oneof_fields(message: type[Message], oneof: str) -> dict[str, str]:
+    """The message fields of a oneof, by the full name of their type."""
+    fields = message.DESCRIPTOR.oneofs_by_name[oneof].fields
+    return {
+        str(field.message_type.full_name): str(field.name)
+        for field in fields
+        if field.message_type is not None
+    }

@@ -1,8 +1,8 @@
 """What a batch of events changes in a projection's tables: gathered by primary key, written by the
 thousand.
 
-Twenty events may touch one row; it is written once. Everything is SQLAlchemy Core with `executemany`;
-the only thing that differs between databases, the upsert, is asked of the dialect.
+Twenty events may touch one row; it is written once. Everything is SQLAlchemy Core with
+`executemany`; the only thing that differs between databases, the upsert, is asked of the dialect.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 ROWS_A_STATEMENT = 400
-"""Rows of one `executemany`: SQLAlchemy prepares them on the event loop, so that a slice must be over
-in a few milliseconds; beyond some hundreds nothing is gained."""
+"""Rows of one `executemany`: SQLAlchemy prepares them on the event loop, so that a slice must be
+over in a few milliseconds; beyond some hundreds nothing is gained."""
 
 Key = tuple[Any, ...]
 """Values of a table's primary key, in the order of its columns."""
@@ -36,7 +36,7 @@ class TableChanges:
         self.inserted: dict[Key, Row] = {}
         self.saved: dict[Key, Row] = {}
         self.updated: dict[Key, Row] = {}
-        self.added: dict[Key, Row] = {}
+        self.added: dict[Key, tuple[Row, Row]] = {}
         self.deleted: set[Key] = set()
 
     def insert(self, key: Key, row: Row) -> None:
@@ -54,7 +54,8 @@ class TableChanges:
             self.saved[key] = row
 
     def update(self, key: Key, values: Row) -> None:
-        """Some columns of a row that is there, or comes in this batch; no effect where it is not."""
+        """Some columns of a row that is there, or comes in this batch; no effect where it is
+        not."""
         row = self.inserted.get(key) or self.saved.get(key)
         if row is not None:
             row.update(values)
@@ -65,15 +66,19 @@ class TableChanges:
         else:
             known.update(values)
 
-    def add(self, key: Key, amounts: Mapping[str, int]) -> None:
-        """Add amounts to columns of a row that is there, or comes in this batch. A column is either
-        added to or set, never both."""
+    def add(self, key: Key, amounts: Row, values: Row) -> None:
+        """Add amounts to some columns of a row that is there, or comes in this batch, and set
+        others. A column is either added to or set, never both."""
         row = self.inserted.get(key) or self.saved.get(key)
         if row is None:
-            row = self.added.get(key)
-            if row is None:
-                self.added[key] = dict(amounts)
+            known = self.added.get(key)
+            if known is None:
+                self.added[key] = (amounts, values)
                 return
+            row = known[0]
+            known[1].update(values)
+        else:
+            row.update(values)
         for column, amount in amounts.items():
             row[column] = row.get(column, 0) + amount
 
@@ -105,13 +110,17 @@ class Changes:
     def rows(self) -> int:
         """How many rows will be written or taken out."""
         return sum(
-            len(one.inserted) + len(one.saved) + len(one.updated) + len(one.added)
+            len(one.inserted)
+            + len(one.saved)
+            + len(one.updated)
+            + len(one.added)
             + len(one.deleted)
             for one in self._tables.values()
         )
 
     async def write(self, connection: AsyncConnection) -> None:
-        """Write everything, in the caller's transaction. It may be written again after a rollback."""
+        """Write everything, in the caller's transaction. It may be written again after a
+        rollback."""
         dialect = connection.dialect.name
         for table, changes in self._tables.items():
             names = tuple(column.name for column in table.primary_key)
@@ -125,9 +134,9 @@ class Changes:
             for columns, group in _by_columns(changes.updated):
                 rows = [_keyed(names, key, values) for key, values in group]
                 await _execute(connection, _update(table, columns), rows)
-            for columns, group in _by_columns(changes.added):
-                rows = [_keyed(names, key, values) for key, values in group]
-                await _execute(connection, _add(table, columns), rows)
+            for (amounts, values), pairs in _by_both(changes.added):
+                rows = [_keyed(names, key, {**one, **other}) for key, (one, other) in pairs]
+                await _execute(connection, _add(table, amounts, values), rows)
 
 
 async def _execute(
@@ -154,16 +163,37 @@ def _by_columns(
     yield from groups.items()
 
 
+def _by_both(
+    added: Mapping[Key, tuple[Row, Row]],
+) -> Iterator[tuple[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[Key, tuple[Row, Row]]]]]:
+    """The same for rows that are added to: by the columns added to and those set."""
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[Key, tuple[Row, Row]]]] = {}
+    for key, (amounts, values) in added.items():
+        names = tuple(amounts), tuple(values)
+        groups.setdefault(names, []).append((key, (amounts, values)))
+    yield from groups.items()
+
+
 @lru_cache(maxsize=256)
 def _insert(table: Table) -> Insert:
     return insert(table)
 
 
+def upsert(table: Table, dialect: str) -> sqlite.Insert | postgresql.Insert:
+    """The INSERT of a database that knows ON CONFLICT. Raises ValueError for any other."""
+    match dialect:
+        case "sqlite":
+            return sqlite.insert(table)
+        case "postgresql":
+            return postgresql.insert(table)
+        case _:
+            raise ValueError(f"projections are not kept in {dialect}")
+
+
 @lru_cache(maxsize=256)
 def _save(table: Table, dialect: str) -> Insert:
-    """An upsert of whole rows. Raises LookupError for a database that has none here."""
-    maker = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect]
-    statement = maker(table)
+    """An upsert of whole rows."""
+    statement = upsert(table, dialect)
     keys = [column.name for column in table.primary_key]
     others = {
         column.name: statement.excluded[column.name]
@@ -185,11 +215,14 @@ def _update(table: Table, columns: tuple[str, ...]) -> Update:
 
 
 @lru_cache(maxsize=1024)
-def _add(table: Table, columns: tuple[str, ...]) -> Update:
+def _add(table: Table, amounts: tuple[str, ...], values: tuple[str, ...]) -> Update:
     return (
         update(table)
         .where(*(column == bindparam(_PREFIX + column.name) for column in table.primary_key))
-        .values({name: table.c[name] + bindparam(name) for name in columns})
+        .values(
+            {name: table.c[name] + bindparam(name) for name in amounts}
+            | {name: bindparam(name) for name in values}
+        )
     )
 
 

@@ -1,0 +1,46 @@
+"""Settlements and settled rounds."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""A log position as one integer."""
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "projection_positions",
+        sa.Column("name", sa.String(length=64), nullable=False),
+        sa.Column("segment", sa.Integer(), nullable=False),
+        sa.Column("sequence", KEY, nullable=False),
+        sa.Column("head", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
+        "settled_rounds",
+        sa.Column("round_id", sa.Text(), nullable=False),
+        sa.Column("table_id", sa.Text(), nullable=False),
+        sa.Column("accounts", sa.Integer(), nullable=False),
+        sa.Column("bets", sa.Integer(), nullable=False),
+        sa.Column("rule_set_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("settled", KEY, nullable=False),
+        sa.PrimaryKeyConstraint("round_id"),
+    )
+    op.create_table(
+        "settlements",
+        sa.Column("position", KEY, autoincrement=False, nullable=False),
+        sa.Column("round_id", sa.Text(), nullable=False),
+        sa.Column("partner", sa.Text(), nullable=False),
+        sa.Column("account_id", sa.Text(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("position"),
+    )
+    op.create_index(
+        "settlements_by_account", "settlements", ["round_id", "partner", "account_id", "position"]
+    )

@@ -1,0 +1,95 @@
+"""Rounds, bets and requests."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""A log position as one integer."""
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "bets",
+        sa.Column("bet_id", sa.Text(), nullable=False),
+        sa.Column("partner", sa.Text(), nullable=False),
+        sa.Column("account_id", sa.Text(), nullable=False),
+        sa.Column("table_id", sa.Text(), nullable=False),
+        sa.Column("round_id", sa.Text(), nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=False),
+        sa.Column("bet", sa.Text(), nullable=False),
+        sa.Column("stake_minor", sa.BigInteger(), nullable=False),
+        sa.Column("currency_code", sa.Text(), nullable=False),
+        sa.Column("state", sa.SmallInteger(), nullable=False),
+        sa.Column("outcome", sa.SmallInteger(), nullable=False),
+        sa.Column("payout_minor", sa.BigInteger(), nullable=False),
+        sa.Column("commission_minor", sa.BigInteger(), nullable=False),
+        sa.Column("place_time_us", sa.BigInteger(), nullable=False),
+        sa.Column("placed", KEY, nullable=False),
+        sa.Column("number", sa.SmallInteger(), nullable=False),
+        sa.Column("changed", KEY, nullable=False),
+        sa.PrimaryKeyConstraint("bet_id"),
+    )
+    op.create_index("bets_by_account", "bets", ["partner", "account_id", "placed", "number"])
+    op.create_index("bets_by_change", "bets", ["partner", "changed"])
+    op.create_index("bets_by_placing", "bets", ["partner", "placed", "number"])
+    op.create_index("bets_by_round", "bets", ["round_id", "placed", "number"])
+    op.create_table(
+        "projection_positions",
+        sa.Column("name", sa.String(length=64), nullable=False),
+        sa.Column("segment", sa.Integer(), nullable=False),
+        sa.Column("sequence", KEY, nullable=False),
+        sa.Column("head", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
+        "request_links",
+        sa.Column("position", KEY, autoincrement=False, nullable=False),
+        sa.Column("request", KEY, nullable=False),
+        sa.Column("service", sa.String(length=64), nullable=False),
+        sa.Column("partner", sa.Text(), nullable=False),
+        sa.Column("retry_of", KEY, nullable=True),
+        sa.Column("failed", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("position"),
+    )
+    op.create_table(
+        "requests",
+        sa.Column("position", KEY, autoincrement=False, nullable=False),
+        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("partner", sa.Text(), nullable=False),
+        sa.Column("scope", sa.Text(), nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=False),
+        sa.Column("rank", sa.SmallInteger(), nullable=False),
+        sa.Column("input_type", sa.Text(), nullable=False),
+        sa.Column("outcome_type", sa.Text(), nullable=True),
+        sa.Column("outcome_body", sa.LargeBinary(), nullable=True),
+        sa.Column("outcome_position", KEY, nullable=True),
+        sa.PrimaryKeyConstraint("position"),
+    )
+    op.create_index("requests_by_id", "requests", ["actor", "scope", "request_id"])
+    op.create_table(
+        "rounds",
+        sa.Column("round_id", sa.Text(), nullable=False),
+        sa.Column("table_id", sa.Text(), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("shoe_id", sa.Text(), nullable=False),
+        sa.Column("round_in_shoe", sa.Integer(), nullable=False),
+        sa.Column("state", sa.SmallInteger(), nullable=False),
+        sa.Column("suspended", sa.Boolean(), nullable=False),
+        sa.Column("open_time_us", sa.BigInteger(), nullable=False),
+        sa.Column("close_time_us", sa.BigInteger(), nullable=True),
+        sa.Column("cards", sa.LargeBinary(), nullable=False),
+        sa.Column("result", sa.LargeBinary(), nullable=True),
+        sa.Column("void_reason", sa.SmallInteger(), nullable=False),
+        sa.Column("opened", KEY, nullable=False),
+        sa.Column("changed", KEY, nullable=False),
+        sa.PrimaryKeyConstraint("round_id"),
+    )
+    op.create_index("rounds_by_opening", "rounds", ["opened"])
+    op.create_index("rounds_by_state", "rounds", ["state"])
+    op.create_index("rounds_by_table", "rounds", ["table_id", "opened"])

@@ -1,0 +1,360 @@
+"""The table's projection: rounds, bets and what became of requests, as partners may ask for
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from google.protobuf.message import Message
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    select,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1.events_pb2 import InputFailed
+from sabot.partner.v1 import partner_service_pb2 as partner_v1
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.databases import KeyInteger, position_key
+from services.kernel.event import Event
+from services.kernel.projection_store import positions_table
+from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
+from services.kernel.row_changes import Changes, Row
+
+REQUEST_KINDS = RequestKinds(
+    scopes={
+        table.PlaceBets: "round_id",
+        table.WithdrawBets: "round_id",
+        table.OpenTable: "",
+        table.CloseTable: "",
+        table.OpenRound: "",
+        table.CloseBetting: "",
+        table.SuspendRound: "",
+        table.ResumeRound: "",
+        table.VoidRound: "",
+        wallet.OpenAccount: "",
+        wallet.CloseAccount: "",
+        wallet.BlockAccount: "",
+        wallet.UnblockAccount: "",
+        wallet.Deposit: "",
+        wallet.Withdraw: "",
+    },
+    onward={
+        table.BetsPlaced: "limits",
+        limits.BetsApproved: "wallet",
+        table.BetsWithdrawn: "limits",
+        limits.WithdrawalApproved: "wallet",
+        wallet.DepositRequested: "limits",
+        limits.DepositApproved: "wallet",
+    },
+    refusals=frozenset(
+        (
+            table.BetsRejected,
+            table.WithdrawalRejected,
+            table.OrderRejected,
+            wallet.AccountRequestDeclined,
+        )
+    ),
+)
+"""The partners' front door answers for every request, the wallet's ones too (GetRequest)."""
+
+METADATA = MetaData()
+positions_table(METADATA)
+REQUESTS = request_tables(METADATA)
+
+ROUNDS = Table(
+    "rounds",
+    METADATA,
+    Column("round_id", Text, primary_key=True),
+    Column("table_id", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("shoe_id", Text, nullable=False),
+    Column("round_in_shoe", Integer, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("suspended", Boolean, nullable=False),
+    Column("open_time_us", BigInteger, nullable=False),
+    Column("close_time_us", BigInteger),
+    # A serialised partner.v1.Round with nothing but its cards.
+    Column("cards", LargeBinary, nullable=False),
+    Column("result", LargeBinary),
+    Column("void_reason", SmallInteger, nullable=False),
+    Column("opened", KeyInteger, nullable=False),
+    Column("changed", KeyInteger, nullable=False),
+    Index("rounds_by_opening", "opened"),
+    Index("rounds_by_table", "table_id", "opened"),
+    Index("rounds_by_state", "state"),
+)
+"""One row a round. `opened`, `changed`: keys of log positions."""
+
+BETS = Table(
+    "bets",
+    METADATA,
+    Column("bet_id", Text, primary_key=True),
+    Column("partner", Text, nullable=False),
+    Column("account_id", Text, nullable=False),
+    Column("table_id", Text, nullable=False),
+    Column("round_id", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("bet", Text, nullable=False),
+    Column("stake_minor", BigInteger, nullable=False),
+    Column("currency_code", Text, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("outcome", SmallInteger, nullable=False),
+    Column("payout_minor", BigInteger, nullable=False),
+    Column("commission_minor", BigInteger, nullable=False),
+    Column("place_time_us", BigInteger, nullable=False),
+    Column("placed", KeyInteger, nullable=False),
+    Column("number", SmallInteger, nullable=False),
+    Column("changed", KeyInteger, nullable=False),
+    Index("bets_by_account", "partner", "account_id", "placed", "number"),
+    Index("bets_by_placing", "partner", "placed", "number"),
+    Index("bets_by_round", "round_id", "placed", "number"),
+    Index("bets_by_change", "partner", "changed"),
+)
+"""One row a bet. `placed` and `number`: key of its `BetsPlaced` and its place there, from 0."""
+
+OVER = (partner_v1.ROUND_STATE_PAID, partner_v1.ROUND_STATE_RETURNED)
+"""States of rounds to which nothing happens any more."""
+
+_PLACING: dict[str, type[Message]] = {
+    str(body.DESCRIPTOR.full_name): body for body in (table.BetsPlaced, limits.BetsApproved)
+}
+
+
+class TableProjection:
+    """Folds the cell's log into rounds, bets and requests."""
+
+    name = "table"
+    metadata = METADATA
+    migrations = "services.table.migrations"
+
+    def __init__(self) -> None:
+        self._requests = RequestRows(REQUESTS, REQUEST_KINDS)
+        self._running: dict[str, Row] = {}
+        """Rows of the rounds that are not over."""
+        self._handlers: dict[type[Message], Callable[[Event, Any, Changes], None]] = {
+            table.RoundOpened: self._round_opened,
+            table.BettingClosed: self._betting_closed,
+            table.RoundSuspended: self._round_suspended,
+            table.RoundResumed: self._round_resumed,
+            table.ResultAccepted: self._result_accepted,
+            table.RoundVoided: self._round_voided,
+            table.RoundClosed: self._round_closed,
+            shoe.CardsDealt: self._cards_dealt,
+            limits.BetsRefused: self._bets_refused,
+            wallet.StakeDeclined: self._stake_declined,
+            wallet.StakeReserved: self._stake_reserved,
+            wallet.StakeReturned: self._stake_returned,
+            settlement.BetsSettled: self._bets_settled,
+        }
+
+    async def load(self, connection: AsyncConnection) -> None:
+        """Take the running rounds and the pending requests from the tables."""
+        await self._requests.load(connection)
+        rows = await connection.execute(select(ROUNDS).where(ROUNDS.c.state.not_in(OVER)))
+        self._running = {row.round_id: dict(row._mapping) for row in rows}  # noqa: SLF001  # public
+
+    def apply(self, events: Sequence[Event], changes: Changes) -> None:
+        """Fold events into row changes."""
+        requests, handlers = self._requests, self._handlers
+        for event in events:
+            body = event.body
+            if event.is_input:
+                requests.asked(event, changes)
+                continue
+            link = requests.answered(event, changes)
+            if isinstance(body, table.BetsPlaced):
+                self._bets_placed(event, body, link.partner if link else event.partner, changes)
+            elif isinstance(body, InputFailed):
+                if link is not None:
+                    self._path_failed(event, body, changes)
+            else:
+                handler = handlers.get(type(body))
+                if handler is not None:
+                    handler(event, body, changes)
+
+    # ---- rounds --------------------------------------------------------------------------------
+
+    def _round_opened(self, event: Event, body: table.RoundOpened, changes: Changes) -> None:
+        window_us = body.closes_after_ms * 1000
+        key = position_key(event.position)
+        self._running[body.round_id] = {
+            "round_id": body.round_id,
+            "table_id": body.table_id,
+            "number": body.number,
+            "shoe_id": body.shoe_id,
+            "round_in_shoe": body.round_in_shoe,
+            "state": partner_v1.ROUND_STATE_BETTING,
+            "suspended": False,
+            "open_time_us": event.time_us,
+            "close_time_us": event.time_us + window_us if window_us else None,
+            "cards": b"",
+            "result": None,
+            "void_reason": table.ROUND_REASON_UNSPECIFIED,
+            "opened": key,
+            "changed": key,
+        }
+        self._change_round(event, body.round_id, changes)
+
+    def _change_round(
+        self, event: Event, round_id: str, changes: Changes, **values: object
+    ) -> None:
+        row = self._running.get(round_id)
+        if row is None:
+            return
+        row.update(values, changed=position_key(event.position))
+        changes[ROUNDS].save((round_id,), dict(row))
+
+    def _betting_ended_us(self, event: Event, round_id: str) -> int | None:
+        """When betting ended: now, if it was open until now."""
+        row = self._running.get(round_id)
+        if row is None or row["state"] == partner_v1.ROUND_STATE_BETTING:
+            return event.time_us
+        ended_us: int | None = row["close_time_us"]
+        return ended_us
+
+    def _betting_closed(self, event: Event, body: table.BettingClosed, changes: Changes) -> None:
+        ended_us = self._betting_ended_us(event, body.round_id)
+        state = partner_v1.ROUND_STATE_DEALING
+        self._change_round(event, body.round_id, changes, state=state, close_time_us=ended_us)
+
+    def _round_suspended(self, event: Event, body: table.RoundSuspended, changes: Changes) -> None:
+        row = self._running.get(body.round_id)
+        if row is not None and row["state"] == partner_v1.ROUND_STATE_BETTING:
+            row["close_time_us"] = None  # The window begins anew when the round goes on.
+        self._change_round(event, body.round_id, changes, suspended=True)
+
+    def _round_resumed(self, event: Event, body: table.RoundResumed, changes: Changes) -> None:
+        row = self._running.get(body.round_id)
+        if row is not None and body.closes_after_ms:
+            row["close_time_us"] = event.time_us + body.closes_after_ms * 1000
+        self._change_round(event, body.round_id, changes, suspended=False)
+
+    def _cards_dealt(self, event: Event, body: shoe.CardsDealt, changes: Changes) -> None:
+        row = self._running.get(body.round_id)
+        if row is not None:
+            # Serialised messages that are joined are one message with the lists joined.
+            more = partner_v1.Round(cards=body.cards).SerializeToString()
+            self._change_round(event, body.round_id, changes, cards=row["cards"] + more)
+
+    def _result_accepted(self, event: Event, body: table.ResultAccepted, changes: Changes) -> None:
+        self._change_round(
+            event,
+            body.round_id,
+            changes,
+            state=partner_v1.ROUND_STATE_PAYING,
+            result=body.result.SerializeToString(),
+        )
+
+    def _round_voided(self, event: Event, body: table.RoundVoided, changes: Changes) -> None:
+        self._change_round(
+            event,
+            body.round_id,
+            changes,
+            close_time_us=self._betting_ended_us(event, body.round_id),
+            state=partner_v1.ROUND_STATE_RETURNING,
+            suspended=False,
+            void_reason=body.reason,
+        )
+
+    def _round_closed(self, event: Event, body: table.RoundClosed, changes: Changes) -> None:
+        paid = body.end == table.ROUND_END_PAID
+        state = partner_v1.ROUND_STATE_PAID if paid else partner_v1.ROUND_STATE_RETURNED
+        self._change_round(event, body.round_id, changes, state=state)
+        self._running.pop(body.round_id, None)
+
+    # ---- bets ----------------------------------------------------------------------------------
+
+    def _bets_placed(
+        self, event: Event, body: table.BetsPlaced, partner: str, changes: Changes
+    ) -> None:
+        key = position_key(event.position)
+        bets = changes[BETS]
+        for number, bet in enumerate(body.bets):
+            bets.save(
+                (bet.bet_id,),
+                {
+                    "bet_id": bet.bet_id,
+                    "partner": partner,
+                    "account_id": body.account_id,
+                    "table_id": body.table_id,
+                    "round_id": body.round_id,
+                    "request_id": body.request_id,
+                    "bet": bet.bet,
+                    "stake_minor": bet.stake_minor,
+                    "currency_code": body.currency_code,
+                    "state": partner_v1.BET_STATE_PENDING,
+                    "outcome": settlement.OUTCOME_UNSPECIFIED,
+                    "payout_minor": 0,
+                    "commission_minor": 0,
+                    "place_time_us": event.time_us,
+                    "placed": key,
+                    "number": number,
+                    "changed": key,
+                },
+            )
+
+    def _path_failed(self, event: Event, body: InputFailed, changes: Changes) -> None:
+        """A bet whose path failed is not on."""
+        placing = _PLACING.get(body.input_type)
+        if placing is not None:
+            placed: Any = placing.FromString(body.input_body)  # either has bets
+            for bet in placed.bets:
+                self._bet_refused(event, bet.bet_id, changes)
+
+    def _bets_refused(self, event: Event, body: limits.BetsRefused, changes: Changes) -> None:
+        for bet_id in body.bet_ids:
+            self._bet_refused(event, bet_id, changes)
+
+    def _stake_declined(self, event: Event, body: wallet.StakeDeclined, changes: Changes) -> None:
+        for bet in body.bets:
+            self._bet_refused(event, bet.bet_id, changes)
+
+    def _bet_refused(self, event: Event, bet_id: str, changes: Changes) -> None:
+        changed = position_key(event.position)
+        values = {"state": partner_v1.BET_STATE_REFUSED, "changed": changed}
+        changes[BETS].update((bet_id,), values)
+
+    def _stake_reserved(self, event: Event, body: wallet.StakeReserved, changes: Changes) -> None:
+        changed, bets = position_key(event.position), changes[BETS]
+        state = partner_v1.BET_STATE_ACCEPTED
+        for bet in body.bets:
+            bets.update((bet.bet_id,), {"state": state, "changed": changed})
+
+    def _stake_returned(self, event: Event, body: wallet.StakeReturned, changes: Changes) -> None:
+        changed, bets = position_key(event.position), changes[BETS]
+        voided = body.reason == wallet.RETURN_REASON_VOIDED
+        state = partner_v1.BET_STATE_VOIDED if voided else partner_v1.BET_STATE_WITHDRAWN
+        for bet in body.bets:
+            bets.update(
+                (bet.bet_id,),
+                {"state": state, "payout_minor": bet.stake_minor, "changed": changed},
+            )
+
+    def _bets_settled(self, event: Event, body: settlement.BetsSettled, changes: Changes) -> None:
+        changed, bets = position_key(event.position), changes[BETS]
+        for bet in body.bets:
+            bets.update(
+                (bet.bet_id,),
+                {
+                    "state": partner_v1.BET_STATE_SETTLED,
+                    "outcome": bet.outcome,
+                    "payout_minor": bet.payout_minor,
+                    "commission_minor": bet.commission_minor,
+                    "changed": changed,
+                },
+            )
