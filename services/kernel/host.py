@@ -29,6 +29,7 @@ from services.kernel.projections import Projector
 from services.kernel.reader import LogReader
 from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
+from services.kernel.snapshot import SnapshotFolder
 from services.kernel.telemetry_names import ALARM
 from services.kernel.witness import FileWitness
 
@@ -121,7 +122,7 @@ async def start(
     projectors = await _projectors(parts, process, log, types, settings)
     process.weak = await preflight() or []
     try:
-        await process.start()
+        await process.start(SnapshotFolder(settings.data / "snapshots").sets())
     except BaseException:
         await process.stop()
         for projector in projectors.values():

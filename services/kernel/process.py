@@ -42,6 +42,7 @@ from services.kernel.log import (
 from services.kernel.reader import LogBroken, LogReader, ReadEntry
 from services.kernel.recovery import AnyReplica, Window, entries_until, read_message, rebuild
 from services.kernel.replica import Append, Diverged, Replica
+from services.kernel.snapshot import Snapshot, SnapshotSet, SnapshotUnusable
 from services.kernel.witness import Witness
 
 APPEND_WAIT_S = 2.0
@@ -169,6 +170,9 @@ class Process:
         self._reached: list[tuple[Position, asyncio.Future[None]]] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._rebuilds: dict[str, int] = {}
+        self._snapshots_named: set[tuple[str, int, bytes]] = set()
+        self.started_from = 0
+        """The entry at which the snapshot stood that this process began from; 0: from nothing."""
         self._freshness = Freshness()
         self._draining = False
         self._live = False
@@ -179,22 +183,84 @@ class Process:
 
     # ---- life ----------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Fold the log to its head and begin to take part.
+    async def start(self, snapshots: Sequence[SnapshotSet] = ()) -> None:
+        """Fold the log to its head and begin to take part. The first of `snapshots` is the start that
+        can be used: of every service here, of its schema, and named in the log.
 
         Raises LogBroken where the log is not what it was, LogUnavailable where it cannot be read."""
         self.stopped = asyncio.get_running_loop().create_future()
         info = await self._log.info(wait_s=5.0)
+        for snapshot_set in (*snapshots, None):
+            if self._begin_from(snapshot_set, info.last_sequence):
+                await self._recover(info.last_sequence)
+                if snapshot_set is None or self._is_named(snapshot_set):
+                    break
+                self._alarm("snapshot_unknown", {"sequence": snapshot_set.sequence})
+        self._note_witness()
+        self._live = True
+        self._spawn("read", self._read_loop())
+        self._spawn("info", self._info_loop())
+        for service in self._replicas:
+            self._start_answering(service)
+        if self._shells:
+            self._spawn("shells", self._shell_loop())
+
+    def _begin_from(self, snapshot_set: SnapshotSet | None, last: int) -> bool:
+        """Set everything to where a snapshot was taken, or to the beginning; whether that works."""
+        self._snapshots_named.clear()
+        self.started_from = snapshot_set.sequence if snapshot_set else 0
+        cores = [replica.core for replica in self._replicas.values()]
+        observed = [observer.core for observer in self._observers.values()]
+        if snapshot_set is None:
+            self._reader = self._new_reader()
+            states: dict[str, tuple[Any, Any]] = {}
+        else:
+            if snapshot_set.sequence > last:
+                return False
+            try:
+                states = {
+                    core.service: (snapshot_set.decode(core), snapshot_set.decode(core))
+                    for core in (*cores, *observed)
+                }
+            except SnapshotUnusable as unusable:
+                self._alarm(
+                    "snapshot_unusable",
+                    {"sequence": snapshot_set.sequence, "why": str(unusable)},
+                )
+                return False
+            first = next(iter(states.values()))[0]
+            self._reader = LogReader(
+                self._log.cell, self._types, first.reader, accepted=self._accepted
+            )
+        for core in cores:
+            state = states[core.service][0].replica if states else None
+            self._replicas[core.service] = Replica(
+                core, writer=self._writer, build=self._build, state=state,
+                wall_time_us=self._clock,
+            )  # fmt: skip
+        for core in observed:
+            state = states[core.service][1].replica if states else None
+            self._observers[core.service] = Replica(
+                core, writer=f"{self._writer}-observer", build=self._build, state=state
+            )
+        return True
+
+    def _is_named(self, snapshot_set: SnapshotSet) -> bool:
+        """Whether the log says of every part of a set that audit took it there."""
+        services = {*self._replicas, *self._observers}
+        return all(snapshot_set.name_of(service) in self._snapshots_named for service in services)
+
+    async def _recover(self, last: int) -> None:
         noted = self._witness.read() if self._witness else None
-        if noted and info.last_sequence < noted.sequence:
+        if noted and last < noted.sequence:
             raise LogBroken(
-                info.last_sequence + 1,
+                last + 1,
                 f"missing: this process has read up to entry {noted.sequence}, the log ends at "
-                f"{info.last_sequence}",
+                f"{last}",
             )
         window = Window(list(self._replicas.values()))
         window.on_fed = self._fed_in_recovery
-        async for entries in entries_until(self._log, self._reader, info.last_sequence):
+        async for entries in entries_until(self._log, self._reader, last):
             now = self._now()
             for entry in entries:
                 if noted and entry.sequence == noted.sequence and entry.head != noted.head:
@@ -204,23 +270,15 @@ class Process:
                 try:
                     window.push(entry, now)
                 except Diverged as diverged:
-                    await self._recover_by_rebuilding(diverged, info.last_sequence)
+                    await self._recover_by_rebuilding(diverged, last)
                     window = Window([])
             await asyncio.sleep(0)
         try:
             window.drain(self._now())
         except Diverged as diverged:
-            await self._recover_by_rebuilding(diverged, info.last_sequence)
+            await self._recover_by_rebuilding(diverged, last)
         for service, lost in self._observers_lost.items():
-            await self._note_difference(service, lost, info.last_sequence)
-        self._note_witness()
-        self._live = True
-        self._spawn("read", self._read_loop())
-        self._spawn("info", self._info_loop())
-        for service in self._replicas:
-            self._start_answering(service)
-        if self._shells:
-            self._spawn("shells", self._shell_loop())
+            await self._note_difference(service, lost, last)
 
     async def drain(self, wait_s: float) -> None:
         """Take no more inputs; let what is under way come to its end, at most `wait_s` seconds."""
@@ -342,6 +400,19 @@ class Process:
             return await future
         finally:
             timer.cancel()
+
+    def tell(self, service: str, body: Message, actor: str) -> None:
+        """Append an input that nobody waits for."""
+        self._put(service, body, "", actor, "", _Submitted(None, frozenset()))
+
+    def snapshots(self) -> list[tuple[Core[Any], Snapshot]]:
+        """What lives here, as it stands: observers where there are any, else replicas. To be encoded
+        before anything else happens."""
+        here = {**self._replicas, **self._observers}
+        return [
+            (one.core, Snapshot(service, one.core.schema, self._reader.state, one.state))
+            for service, one in here.items()
+        ]
 
     def _admit(self) -> None:
         why_not = self.why_not_ready()
@@ -488,6 +559,10 @@ class Process:
 
     def _fed_in_recovery(self, entry: ReadEntry) -> None:
         now = self._now()
+        for event in entry.events:
+            if isinstance(event.body, events_pb2.RecordSnapshot):
+                named = event.body
+                self._snapshots_named.add((named.service, named.sequence, named.digest))
         for service, observer in self._observers.items():
             if service in self._observers_lost:
                 continue
@@ -657,9 +732,7 @@ class Process:
             replica = self._replicas[shell.service]
             actor = f"system:{type(shell).__name__.lower()}"
             for body in shell.poll(replica.state.core, now_us, replica.leading):
-                self._put(
-                    shell.service, body, "", actor, "", _Submitted(None, frozenset())
-                )
+                self.tell(shell.service, body, actor)
 
     async def _info_loop(self) -> None:
         shorter = 0

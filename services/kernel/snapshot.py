@@ -11,20 +11,27 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 import types
 import typing
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from services.kernel.entry import encode_body
 from services.kernel.event import Core
 from services.kernel.reader import ReaderState
 from services.kernel.replica import ReplicaState
+
+KEPT = 3
+"""Sets kept: the newest may have been taken just before a crash and not be named in the log yet."""
 
 Encode = Callable[[Any], Any]
 Decode = Callable[[Any], Any]
@@ -113,7 +120,7 @@ class StateCodec:
                 return self._named_tuple(declared)
         raise TypeError(f"a state cannot hold {declared!r}")
 
-    def _optional(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> Any:
+    def _optional(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
         inner = [argument for argument in arguments if argument is not type(None)]
         if len(inner) != 1 or len(arguments) != 2:
             raise TypeError(f"a state cannot hold one of {arguments!r}")
@@ -124,7 +131,7 @@ class StateCodec:
             lambda raw: None if raw is None else decode(raw[0]),
         )
 
-    def _tuple(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> Any:
+    def _tuple(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             encode, decode = self._codec(arguments[0], variables)
             return (
@@ -139,7 +146,7 @@ class StateCodec:
             lambda raw: tuple(codec[1](item) for codec, item in zip(codecs, raw, strict=True)),
         )
 
-    def _dict(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> Any:
+    def _dict(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
         key_encode, key_decode = self._codec(arguments[0], variables)
         encode, decode = self._codec(arguments[1], variables)
         return (
@@ -176,19 +183,13 @@ class StateCodec:
 
     def _message(self) -> tuple[Encode, Decode]:
         def decode(raw: Any) -> Message:
-            made = self._known_message(raw[0])
+            made = GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(raw[0]))
             return made.FromString(bytes.fromhex(raw[1]))
 
         return (
             lambda value: [str(value.DESCRIPTOR.full_name), encode_body(value).hex()],
             decode,
         )
-
-    def _known_message(self, name: str) -> type[Message]:
-        from google.protobuf import message_factory, symbol_database  # noqa: PLC0415  # only here
-
-        descriptor = symbol_database.Default().pool.FindMessageTypeByName(name)
-        return message_factory.GetMessageClass(descriptor)
 
 
 def _exactly(declared: Any) -> tuple[Encode, Decode]:
@@ -218,6 +219,67 @@ def decode_snapshot(codec: StateCodec, core: Core[Any], raw: bytes) -> Snapshot:
         raw,
     )
     return Snapshot(service, schema, reader, replica)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSet:
+    """Snapshots of several services, all taken at one place of the log."""
+
+    sequence: int
+    raw: Mapping[str, bytes]
+    """By service."""
+
+    def decode(self, core: Core[Any]) -> Snapshot:
+        """The snapshot of one core, a fresh copy each time. Raises SnapshotUnusable."""
+        raw = self.raw.get(core.service)
+        if raw is None:
+            raise SnapshotUnusable(f"there is none of {core.service}")
+        snapshot = decode_snapshot(StateCodec(), core, raw)
+        if snapshot.sequence != self.sequence:
+            raise SnapshotUnusable(f"{core.service} was taken at {snapshot.sequence}")
+        return snapshot
+
+    def name_of(self, service: str) -> tuple[str, int, bytes]:
+        """What `RecordSnapshot` in the log says of one of them."""
+        return service, self.sequence, digest(self.raw[service])
+
+
+class SnapshotFolder:
+    """Snapshots as files, `<sequence>/<service>`. They are caches: whatever is odd is passed over."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def save(self, snapshot_set: SnapshotSet) -> None:
+        """Write a set, whole or not at all, and let go of all but the newest."""
+        part = self._folder / f"{snapshot_set.sequence}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for service, raw in snapshot_set.raw.items():
+            (part / service).write_bytes(raw)
+        whole = self._folder / str(snapshot_set.sequence)
+        shutil.rmtree(whole, ignore_errors=True)
+        part.rename(whole)
+        for old in self._sequences()[KEPT:]:
+            shutil.rmtree(self._folder / str(old), ignore_errors=True)
+
+    def sets(self) -> list[SnapshotSet]:
+        """All that are there, newest first."""
+        found: list[SnapshotSet] = []
+        for sequence in self._sequences():
+            folder = self._folder / str(sequence)
+            try:
+                raw = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+            except OSError:
+                continue
+            found.append(SnapshotSet(sequence, raw))
+        return found
+
+    def _sequences(self) -> list[int]:
+        if not self._folder.is_dir():
+            return []
+        names = [path.name for path in self._folder.iterdir()]
+        return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
 
 def digest(raw: bytes) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2
 from sabot.table.v1 import events_pb2 as table
+from services.audit.domain.core import CORE as AUDIT
 from services.events import event_types
 from services.kernel.edge import EdgeNotReady, LogIsFull, Outcome, OutcomeUnknown
 from services.kernel.event import Core
@@ -18,6 +19,7 @@ from services.kernel.log import LogUnavailable
 from services.kernel.memory_log import Faults, MemoryLog, MemoryStore
 from services.kernel.process import Process
 from services.kernel.reader import LogBroken
+from services.kernel.snapshot import SnapshotSet, StateCodec, digest, encode_snapshot
 from services.kernel.witness import MemoryWitness
 from services.simulator.virtual_time import run_virtual
 from tests.unit.toy import CELL, LIMITS, TABLE, Toys, open_table
@@ -257,3 +259,41 @@ def test_draining_lets_what_is_under_way_end_and_takes_nothing_new() -> None:
 
 def test_table_events_are_named_as_the_toys_name_them() -> None:
     assert table.OpenTable in TABLE.folds
+
+
+def test_a_process_begins_from_a_snapshot_that_the_log_names_and_from_no_other() -> None:
+    async def main(named: bool, damaged: bool) -> tuple[int, list[str], list[str]]:
+        cell = Cell()
+        audit = await cell.process("a", [TABLE, LIMITS, AUDIT])
+        for name in "abc":
+            await submit(audit, name)
+        codec = StateCodec()
+        raw = {core.service: encode_snapshot(codec, core, one) for core, one in audit.snapshots()}
+        sequence = audit.position.sequence
+        for service in raw if named else ():
+            audit.tell(
+                "audit",
+                events_pb2.RecordSnapshot(
+                    service=service, sequence=sequence, digest=digest(raw[service])
+                ),
+                "system:audit",
+            )
+        await submit(audit, "d")
+        await asyncio.sleep(1.0)
+        await audit.stop()
+        if damaged:
+            raw["limits"] = raw["limits"].replace(b'"b"', b'"x"', 1)
+        process = Process(
+            log=MemoryLog(cell.store), types=event_types(), cores=[TABLE, LIMITS, AUDIT],
+            writer="b", build="", clock=clock,
+            alarm=lambda kind, facts: cell.alarms.append((kind, facts)),
+        )  # fmt: skip
+        await process.start([SnapshotSet(sequence, raw)])
+        await process.stop()
+        return process.started_from, process.state("limits").booked, [k for k, _ in cell.alarms]
+
+    booked = ["a", "b", "c", "d"]
+    began, state, alarms = run_virtual(main(named=True, damaged=False))
+    assert (began > 0, state, alarms) == (True, booked, [])
+    assert run_virtual(main(named=False, damaged=False)) == (0, booked, ["snapshot_unknown"])
+    assert run_virtual(main(named=True, damaged=True)) == (0, booked, ["snapshot_unknown"])

@@ -1,0 +1,172 @@
+"""The fleet on one machine: an embedded nats-server and all seven services in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.audit.parts import parts as audit_parts
+from services.cli.log_source import witnesses_of
+from services.events import event_types
+from services.kernel import host
+from services.kernel.build import BUILD
+from services.kernel.embedded import FLEET, EmbeddedServer
+from services.kernel.jetstream import JetStreamLog
+from services.kernel.preflight import check_log
+from services.kernel.settings import ServiceSettings
+from services.kernel.store_check import StoreNotTheLog, check_store
+from services.kernel.store_scan import has_store
+from services.kernel.streams import require_stream
+from services.kernel.tokens import Tokens, create_demo_tokens
+from services.limits.parts import parts as limits_parts
+from services.rules.parts import parts as rules_parts
+from services.settlement.parts import parts as settlement_parts
+from services.shoe.parts import parts as shoe_parts
+from services.table.parts import parts as table_parts
+from services.wallet.parts import parts as wallet_parts
+
+CELL = "main"
+"""The cell of an embedded fleet."""
+DEFAULT_PORT = 7400
+"""Where an embedded fleet takes calls, unless told otherwise."""
+RESTART_PAUSE_S = 0.2
+"""Before a nats-server that ended is started again."""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """A running embedded fleet."""
+
+    data: Path
+    server: EmbeddedServer
+    log: JetStreamLog
+    host: host.Host
+    tokens: dict[str, str]
+    """The demonstration's bearer tokens, by actor."""
+
+    @property
+    def address(self) -> str:
+        """Where it takes calls."""
+        return f"127.0.0.1:{self.host.port}"
+
+
+@asynccontextmanager
+async def embedded_log(data: Path, cell: str = CELL) -> AsyncIterator[EmbeddedServer]:
+    """A nats-server in a data folder, with the cell's stream. Its store is checked before the server
+    opens it, and again whenever the server ended and is started anew.
+
+    Raises FolderInUse, StoreNotTheLog, StreamMissing, StreamUnfit, ServerNotStarted."""
+    server = EmbeddedServer(data, cell)
+    await server.acquire()
+    try:
+        _check(server)
+        await server.start()
+        await _require(server)
+    except BaseException:
+        await server.stop()
+        raise
+    keeper = asyncio.get_running_loop().create_task(_keep_running(server), name="nats-server")
+    try:
+        yield server
+    finally:
+        keeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeper
+        await server.stop()
+
+
+def _check(server: EmbeddedServer) -> None:
+    if has_store(server.stream_folder):
+        check_store(server.stream_folder, server.cell, witnesses_of(server.data))
+    elif witnesses_of(server.data):
+        sequence = max(seen.sequence for seen in witnesses_of(server.data).values())
+        raise StoreNotTheLog(1, f"missing: entries 1 to {sequence} were read, the store is gone")
+
+
+async def _require(server: EmbeddedServer) -> None:
+    admin = await connect(server, "admin")
+    try:
+        await require_stream(
+            admin.connection, server.cell, replicas=1, may_create=not server.held_stream
+        )
+        server.remember_stream()
+    finally:
+        await admin.close()
+
+
+async def _keep_running(server: EmbeddedServer) -> None:
+    """Start the server again when it ends by itself. A store that is no longer the log ends this."""
+    while True:
+        await server.server.wait_exit()
+        await asyncio.sleep(RESTART_PAUSE_S)
+        _check(server)
+        await server.restart()
+
+
+async def connect(server: EmbeddedServer, user: str = FLEET, name: str = "") -> JetStreamLog:
+    """A connection to an embedded server by one of its users."""
+    credentials = server.users[user]
+    return await JetStreamLog.connect(
+        [server.client_url],
+        server.cell,
+        name=name or user,
+        consumer_prefix=credentials.consumer_prefix,
+        user=credentials.user,
+        password=credentials.password,
+        inbox_prefix=credentials.inbox_prefix,
+    )
+
+
+def all_parts(settings: ServiceSettings) -> Sequence[host.Parts]:
+    """The seven services."""
+    return [
+        part(settings)
+        for part in (
+            table_parts, limits_parts, wallet_parts, shoe_parts, rules_parts, settlement_parts,
+            audit_parts,
+        )
+    ]  # fmt: skip
+
+
+@asynccontextmanager
+async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
+    """An embedded fleet, ready to take calls; drained at the end."""
+    data.mkdir(parents=True, exist_ok=True)
+    token_file = data / "tokens.hashed.json"
+    clear_file = data / "tokens.json"
+    create_demo_tokens(token_file, clear_file)
+    settings = ServiceSettings(cell=CELL, data=data, port=port, token_file=token_file)
+    async with embedded_log(data) as server:
+        log = await connect(server)
+
+        async def preflight() -> list[str]:
+            found = await check_log([server.monitor_url], server.cell, replicas=1)
+            return list(found.problems)
+
+        try:
+            running = await host.start(
+                all_parts(settings),
+                name="fleet",
+                log=log,
+                types=event_types(),
+                settings=settings,
+                tokens=Tokens(token_file),
+                preflight=preflight,
+                build=BUILD,
+            )
+        except BaseException:
+            await log.close()
+            raise
+        address = data / "fleet.json"
+        address.write_text(json.dumps({"address": f"127.0.0.1:{running.port}"}) + "\n")
+        try:
+            yield Fleet(data, server, log, running, json.loads(clear_file.read_text()))
+        finally:
+            address.unlink(missing_ok=True)
+            await running.stop(settings.drain_s)
+            await log.close()
