@@ -1,0 +1,358 @@
+"""`sabot demo`, the main job of `make run`: a fleet, a table, and 20 accounts of two partners that bet
+through the public calls; a line for each round, and at the end the proof from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+from sabot.money.v1.money_pb2 import Money
+from sabot.partner.v1 import partner_service_pb2 as partner
+from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc, spec_pb2
+from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
+from services.cli.fleet import DEFAULT_PORT, Fleet, fleet
+from services.cli.log_source import open_source
+from services.cli.replay import verify
+from services.cli.uuid7 import uuid7
+from services.games.rule_sets import baccarat
+
+PARTNERS = ("north", "south")
+ACCOUNTS_EACH = 10
+CURRENCY = "EUR"
+WINDOW_MS = 1_200
+PAUSE_MS = 400
+DEPOSIT_MINOR = 1_000_000
+LOW_MINOR = 50_000
+CALL_S = 5.0
+"""Deadline of every call."""
+TRIES = 20
+"""How often a call whose outcome is unknown is sent again, with the same request id."""
+RETRY_PAUSE_S = 0.2
+STAKES_MINOR = (100, 200, 500, 1_000, 2_000, 5_000)
+WINNERS = {
+    rules.BACCARAT_WINNER_PLAYER: "Player wins",
+    rules.BACCARAT_WINNER_BANKER: "Banker wins",
+    rules.BACCARAT_WINNER_TIE: "Tie",
+}
+
+
+@dataclass(slots=True)
+class Desk:
+    """One partner's calls."""
+
+    partner_id: str
+    bets: partner_grpc.PartnerServiceAsyncStub
+    wallet: wallet_service_pb2_grpc.WalletServiceAsyncStub
+    metadata: tuple[tuple[str, str], ...]
+    accounts: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class RoundTally:
+    """What the clients saw of a round's betting."""
+
+    confirmations_s: list[float] = field(default_factory=list[float])
+    began: float = 0.0
+    ended: float = 0.0
+    refused: int = 0
+
+
+def run_demo(data: Path, rounds: int | None, tables: int = 1) -> int:
+    """Run until `rounds` rounds are over (None: until Ctrl-C); the exit code."""
+    return asyncio.run(_demo(data, rounds, tables))
+
+
+async def _demo(data: Path, rounds: int | None, tables: int) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with fleet(data, _free_or_default()) as running:
+        print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
+        error = await _play(running, rounds, tables, stop)
+    if error is not None:
+        print(f"stopped: {error}", file=sys.stderr)
+        return 1
+    async with open_source(data, check=True) as log:
+        found = await verify(log)
+    print(found.line())
+    return 0 if found.right else 1
+
+
+def _free_or_default() -> int:
+    import socket  # noqa: PLC0415 - only to see whether the usual port is free
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", DEFAULT_PORT))
+        except OSError:
+            return 0
+    return DEFAULT_PORT
+
+
+async def _play(
+    running: Fleet, rounds: int | None, tables: int, stop: asyncio.Event
+) -> BaseException | None:
+    """Play until the rounds are over or somebody stops it; why the fleet stopped, if it did."""
+    async with grpc.aio.insecure_channel(running.address) as channel:
+        await _open_tables(channel, running, tables)
+        desks = [await _desk(channel, running, name) for name in PARTNERS]
+        left = [rounds]
+        tasks = [
+            asyncio.create_task(_follow(desks, f"demo-{number + 1}", left, stop))
+            for number in range(tables)
+        ]
+        stopped = asyncio.create_task(running.host.stopped())
+        stopping = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait(
+            [*tasks, stopped, stopping], return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in (*tasks, stopped, stopping):
+            task.cancel()
+        await asyncio.gather(*tasks, stopped, stopping, return_exceptions=True)
+        if stopped in done:
+            return stopped.result()
+        for task in tasks:
+            if task in done and (error := task.exception()) is not None:
+                return error
+        return None
+
+
+async def _open_tables(channel: grpc.aio.Channel, running: Fleet, tables: int) -> None:
+    stub: operator_service_pb2_grpc.TableOperatorServiceAsyncStub
+    stub = operator_service_pb2_grpc.TableOperatorServiceStub(channel)
+    metadata = (("authorization", f"Bearer {running.tokens['operator:sam']}"),)
+    known: partner_grpc.PartnerServiceAsyncStub = partner_grpc.PartnerServiceStub(channel)
+    for number in range(tables):
+        table_id = f"demo-{number + 1}"
+        with suppress(grpc.aio.AioRpcError):
+            found = await known.GetTable(
+                partner.GetTableRequest(table_id=table_id), metadata=metadata, timeout=CALL_S
+            )
+            if found.table.open:
+                continue
+        request = operator_service_pb2.OpenTableRequest(
+            request_id=uuid7(), spec=_spec(table_id)
+        )
+        await _until_known(lambda: stub.OpenTable(request, metadata=metadata, timeout=CALL_S))  # noqa: B023 - called before the loop goes on
+
+
+def _spec(table_id: str) -> spec_pb2.TableSpec:
+    def limit(bet: str, most: int, step: int) -> spec_pb2.BetLimit:
+        return spec_pb2.BetLimit(bet=bet, min_minor=100, max_minor=most, step_minor=step)
+
+    return spec_pb2.TableSpec(
+        table_id=table_id,
+        currency_code=CURRENCY,
+        rule_set=baccarat(),
+        limits=[limit("banker", 100_000, 20), limit("player", 100_000, 1), limit("tie", 20_000, 1)],
+        pacing=spec_pb2.Pacing(betting_window_ms=WINDOW_MS, pause_ms=PAUSE_MS),
+    )
+
+
+async def _desk(channel: grpc.aio.Channel, running: Fleet, name: str) -> Desk:
+    desk = Desk(
+        name,
+        partner_grpc.PartnerServiceStub(channel),
+        wallet_service_pb2_grpc.WalletServiceStub(channel),
+        (("authorization", f"Bearer {running.tokens[f'partner:{name}']}"),),
+        [f"{name}-{number:02}" for number in range(1, ACCOUNTS_EACH + 1)],
+    )
+    for account in desk.accounts:
+        request = wallet_service_pb2.OpenAccountRequest(
+            request_id=uuid7(), account_id=account, currency_code=CURRENCY
+        )
+        try:
+            await _until_known(
+                lambda: desk.wallet.OpenAccount(request, metadata=desk.metadata, timeout=CALL_S)  # noqa: B023 - called before the loop goes on
+            )
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+                raise
+        await _fund(desk, account)
+    return desk
+
+
+async def _fund(desk: Desk, account: str) -> None:
+    """Pay in where little is left."""
+    balance = await desk.wallet.GetBalance(
+        wallet_service_pb2.GetBalanceRequest(account_id=account),
+        metadata=desk.metadata, timeout=CALL_S,
+    )  # fmt: skip
+    if balance.available.minor_units >= LOW_MINOR:
+        return
+    request = wallet_service_pb2.DepositRequest(
+        request_id=uuid7(),
+        account_id=account,
+        amount=Money(currency_code=CURRENCY, minor_units=DEPOSIT_MINOR),
+    )
+    await _until_known(
+        lambda: desk.wallet.Deposit(request, metadata=desk.metadata, timeout=CALL_S)
+    )
+
+
+async def _follow(
+    desks: Sequence[Desk], table_id: str, left: list[int | None], stop: asyncio.Event
+) -> None:
+    """Bet in every round of a table and tell of it when it is over."""
+    bettors: dict[str, asyncio.Task[RoundTally]] = {}
+    told: set[str] = set()
+    async for update in _watch(desks[0], table_id):
+        seen = update.state.round if update.HasField("state") else update.round
+        if not seen.round_id:
+            continue
+        if seen.state == partner.ROUND_STATE_BETTING and seen.round_id not in bettors:
+            if not seen.suspended:
+                bettors[seen.round_id] = asyncio.create_task(_bet(desks, seen))
+        elif seen.state in (partner.ROUND_STATE_PAID, partner.ROUND_STATE_RETURNED):
+            task = bettors.pop(seen.round_id, None)
+            if task is None or seen.round_id in told:
+                continue
+            told.add(seen.round_id)
+            print(await _line(desks, seen, await task, update), flush=True)
+            for desk in desks:
+                await asyncio.gather(*(_fund(desk, account) for account in desk.accounts))
+            if left[0] is not None:
+                left[0] -= 1
+                if left[0] <= 0:
+                    stop.set()
+                    return
+
+
+async def _watch(desk: Desk, table_id: str) -> AsyncIterator[partner.WatchTableResponse]:
+    """The table's changes, across broken streams."""
+    token = ""
+    while True:
+        try:
+            async for update in desk.bets.WatchTable(
+                partner.WatchTableRequest(table_id=table_id, resume_token=token),
+                metadata=desk.metadata,
+            ):
+                token = update.resume_token
+                if not update.HasField("heartbeat"):
+                    yield update
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+        await asyncio.sleep(RETRY_PAUSE_S)
+
+
+async def _bet(desks: Sequence[Desk], opened: partner.Round) -> RoundTally:
+    """Every account places a bet or two; sometimes one is taken back."""
+    loop = asyncio.get_running_loop()
+    tally = RoundTally(began=loop.time())
+    await asyncio.gather(
+        *(_bet_one(desk, account, opened, tally) for desk in desks for account in desk.accounts)
+    )
+    tally.ended = loop.time()
+    return tally
+
+
+async def _bet_one(desk: Desk, account: str, opened: partner.Round, tally: RoundTally) -> None:
+    choice = random.random()
+    side = "player" if choice < 0.48 else "banker"  # noqa: PLR2004, S311 - bettors, not draws
+    wagers = [(side, random.choice(STAKES_MINOR))]  # noqa: S311 - bettors, not draws
+    if choice < 0.1:  # noqa: PLR2004
+        wagers.append(("tie", 100))
+    request = partner.PlaceBetsRequest(
+        request_id=uuid7(),
+        account_id=account,
+        table_id=opened.table_id,
+        round_id=opened.round_id,
+        bets=[
+            bet_pb2.BetRequest(bet=bet, stake=Money(currency_code=CURRENCY, minor_units=stake))
+            for bet, stake in wagers
+        ],
+    )
+    request.client_send_time.GetCurrentTime()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        placed = await _until_known(
+            lambda: desk.bets.PlaceBets(request, metadata=desk.metadata, timeout=CALL_S)
+        )
+    except grpc.aio.AioRpcError:
+        tally.refused += 1
+        return
+    tally.confirmations_s.extend([loop.time() - began] * len(placed.bets))
+
+
+async def _until_known(call):  # type: ignore[no-untyped-def]  # any unary call and its response
+    """Call, and call again with the same request while the outcome is unknown."""
+    for attempt in range(TRIES):
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as error:
+            again = error.code() in (
+                grpc.StatusCode.UNAVAILABLE,
+                grpc.StatusCode.DEADLINE_EXCEEDED,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+            )
+            if not again or attempt + 1 == TRIES:
+                raise
+        await asyncio.sleep(RETRY_PAUSE_S)
+    raise AssertionError
+
+
+async def _line(
+    desks: Sequence[Desk],
+    seen: partner.Round,
+    tally: RoundTally,
+    update: partner.WatchTableResponse,
+) -> str:
+    """One readable line of a round that is over."""
+    stakes = payouts = count = 0
+    for desk in desks:
+        token = ""
+        while True:
+            page = await desk.bets.ListBets(
+                partner.ListBetsRequest(
+                    round_id=seen.round_id, at_least=update.position, page_token=token,
+                    page_size=500,
+                ),
+                metadata=desk.metadata, timeout=CALL_S,
+            )  # fmt: skip
+            for bet in page.bets:
+                if bet.state in (partner.BET_STATE_SETTLED, partner.BET_STATE_VOIDED):
+                    count += 1
+                    stakes += bet.stake.minor_units
+                    payouts += bet.payout.minor_units
+            token = page.next_page_token
+            if not token:
+                break
+    shown = seen.result.baccarat
+    hands = (
+        f"P {' '.join(shown.player_cards):8} {shown.player_total}  "
+        f"B {' '.join(shown.banker_cards):8} {shown.banker_total}  "
+        f"{WINNERS.get(shown.winner, '?'):11}"
+        if seen.HasField("result")
+        else "voided".ljust(37)
+    )
+    slow = sorted(tally.confirmations_s)
+    p99_ms = slow[min(len(slow) - 1, int(len(slow) * 0.99))] * 1000 if slow else 0.0
+    rate = len(slow) / (tally.ended - tally.began) if tally.ended > tally.began else 0.0
+    return (
+        f"{seen.round_id:10} shoe {seen.shoe_id.rpartition('-s')[2]} #{seen.round_in_shoe:<3} {hands}"
+        f"  {count:3} bets  stakes {_shown(stakes):>10}  payouts {_shown(payouts):>10}  "
+        f"{rate:6.0f} bets/s  p99 {p99_ms:5.1f} ms"
+        + (f"  {tally.refused} refused" if tally.refused else "")
+    )
+
+
+def _shown(minor: int) -> str:
+    """Minor units as `1,234.00` (rule MON-3)."""
+    major, cents = divmod(minor, 100)
+    return f"{major:,}.{cents:02}"
+
