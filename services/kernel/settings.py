@@ -31,6 +31,14 @@ class ServiceSettings(BaseSettings):
     """The service's NATS user; empty: none."""
     nats_password_file: Path | None = None
     """Holds the user's password."""
+    nats_monitor_urls: str = ""
+    """Every server's monitoring, `http://host:port`, separated by commas: preflight asks them."""
+    log_replicas: Annotated[int, Field(ge=1, le=5)] = 1
+    """On how many servers the log is kept; a log on fewer is too weak to take bets."""
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")] = "service"
+    """Of this process; replicas that share a data folder need different ones."""
+    wallet_address: str = ""
+    """Where the table's front door passes calls about accounts on to, `host:port`."""
     data: Path = Path("data")
     """Folder of this process: projections, witness."""
     token_file: Path | None = None

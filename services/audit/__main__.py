@@ -1,0 +1,12 @@
+"""`python -m services.audit`: the audit service in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from services.audit.parts import parts
+from services.events import event_types
+from services.kernel.service_main import main
+
+if __name__ == "__main__":
+    sys.exit(main("audit", parts, event_types()))

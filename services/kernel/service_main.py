@@ -1,0 +1,109 @@
+"""`python -m services.<name>`: one service in a process of its own, told everything by its environment."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+
+from services.kernel import host, telemetry
+from services.kernel.build import BUILD
+from services.kernel.entry import EventTypes
+from services.kernel.jetstream import JetStreamLog
+from services.kernel.log import LogUnavailable
+from services.kernel.preflight import check_log
+from services.kernel.projections import ProjectionAhead
+from services.kernel.reader import LogBroken
+from services.kernel.settings import BadSettings, ServiceSettings, load
+from services.kernel.tokens import BadTokenFile, Tokens
+from services.kernel.witness import WitnessDamaged
+
+EXIT_STOPPED = 1
+EXIT_USAGE = 2
+CONNECT_WAIT_S = 60.0
+"""How long a start waits for the log's servers: they may be starting too."""
+
+
+def main(
+    service: str, parts_of: Callable[[ServiceSettings], host.Parts], types: EventTypes
+) -> int:
+    """Run a service until SIGTERM; the exit code."""
+    try:
+        settings = load(ServiceSettings)
+        if settings.token_file is None:
+            raise BadSettings("SABOT_TOKEN_FILE: needed to know callers by")
+        if not settings.nats_monitor_urls:
+            raise BadSettings("SABOT_NATS_MONITOR_URLS: needed to know how durable the log is")
+        tokens = Tokens(settings.token_file)
+    except (BadSettings, BadTokenFile) as error:
+        print(f"{service}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    telemetry.configure_logging(service=service, level=settings.log_level)
+    try:
+        error = asyncio.run(_serve(service, parts_of, types, settings, tokens))
+    except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as failed:
+        error = failed
+    if error is not None:
+        print(f"{service}: {error}", file=sys.stderr)
+        return EXIT_STOPPED
+    return 0
+
+
+async def _serve(
+    service: str,
+    parts_of: Callable[[ServiceSettings], host.Parts],
+    types: EventTypes,
+    settings: ServiceSettings,
+    tokens: Tokens,
+) -> BaseException | None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    monitors = [url.strip() for url in settings.nats_monitor_urls.split(",")]
+    log = await _connect(service, settings)
+
+    async def preflight() -> list[str]:
+        found = await check_log(monitors, settings.cell, replicas=settings.log_replicas)
+        return list(found.problems)
+
+    try:
+        name = settings.name if settings.name != "service" else service
+        running = await host.start(
+            [parts_of(settings)],
+            name=name,
+            log=log,
+            types=types,
+            settings=settings,
+            tokens=tokens,
+            preflight=preflight,
+            build=BUILD,
+        )
+        print(f"{name} takes calls at {settings.host}:{running.port}", flush=True)
+        stopped = loop.create_task(running.stopped())
+        stopping = loop.create_task(stop.wait())
+        done, _ = await asyncio.wait({stopped, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        stopped.cancel()
+        await running.stop(settings.drain_s)
+        return stopped.result() if stopped in done else None
+    finally:
+        await log.close()
+
+
+async def _connect(service: str, settings: ServiceSettings) -> JetStreamLog:
+    user = settings.nats_user or service
+    password = (
+        settings.nats_password_file.read_text().strip() if settings.nats_password_file else None
+    )
+    return await JetStreamLog.connect(
+        [url.strip() for url in settings.nats_url.split(",")],
+        settings.cell,
+        name=settings.name,
+        consumer_prefix=user,
+        user=settings.nats_user or None,
+        password=password,
+        inbox_prefix=f"_INBOX_{user}" if settings.nats_user else "_INBOX",
+        wait_s=CONNECT_WAIT_S,
+    )

@@ -1,0 +1,12 @@
+"""`python -m services.settlement`: the settlement service in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from services.settlement.parts import parts
+from services.events import event_types
+from services.kernel.service_main import main
+
+if __name__ == "__main__":
+    sys.exit(main("settlement", parts, event_types()))

@@ -1,0 +1,12 @@
+"""`python -m services.shoe`: the shoe service in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from services.shoe.parts import parts
+from services.events import event_types
+from services.kernel.service_main import main
+
+if __name__ == "__main__":
+    sys.exit(main("shoe", parts, event_types()))
