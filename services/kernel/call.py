@@ -105,9 +105,13 @@ def position_of(message: PositionMessage) -> Position:
     return Position(message.segment, message.sequence, message.index)
 
 
-def request_hash(message: Message) -> bytes:
-    """SHA-256 of a canonical request: the input as it would be logged, without its own hash."""
-    return hashlib.sha256(message.SerializeToString(deterministic=True)).digest()
+def request_hash(message: Message, beside: str = "") -> bytes:
+    """SHA-256 of a canonical request: the input as it would be logged, without its own hash.
+
+    `beside`: what is asked but stands in the event's header, such as an account's partner.
+    """
+    content = message.SerializeToString(deterministic=True)
+    return hashlib.sha256(content + beside.encode()).digest()
 
 
 # Tokens that callers hand back: opaque to them, checked here, nothing secret in them.

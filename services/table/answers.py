@@ -1,0 +1,96 @@
+"""What the answers to partners' requests and operators' orders are to their callers: a response, or
+a refusal from the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.partner.v1 import partner_service_pb2 as partners
+from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import events_pb2 as wallets
+from services.kernel.ask import Told
+from services.kernel.call import position_message
+from services.kernel.errors import UNEXPECTED_OUTCOME, Refused
+from services.refusals.limits import refused as limits_refused
+from services.refusals.table import refused as table_refused
+from services.refusals.wallet import declined
+
+Facts = Mapping[str, str | int]
+
+PLACED: Final[frozenset[type[Message]]] = frozenset(
+    (wallets.StakeReserved, wallets.StakeDeclined, limits.BetsRefused, tables.BetsRejected)
+)
+"""What ends the path of PlaceBets."""
+WITHDRAWN: Final[frozenset[type[Message]]] = frozenset(
+    (wallets.StakeReturned, limits.WithdrawalRefused, tables.WithdrawalRejected)
+)
+"""What ends the path of WithdrawBets."""
+
+
+def facts_of(
+    *,
+    request_id: str = "",
+    table_id: str = "",
+    round_id: str = "",
+    account_id: str = "",
+    detail: str = "",
+) -> dict[str, str | int]:
+    """The facts that the texts of refusals may name."""
+    return {
+        "request_id": request_id,
+        "table_id": table_id,
+        "round_id": round_id,
+        "account_id": account_id,
+        "detail": detail,
+    }
+
+
+def placed(told: Told, facts: Facts) -> partners.PlaceBetsResponse:
+    """The response to PlaceBets. Raises Refused."""
+    match told.body:
+        case wallets.StakeReserved():
+            return partners.PlaceBetsResponse(
+                bets=told.body.bets,
+                position=position_message(told.position),
+                replayed=told.replayed,
+            )
+        case wallets.StakeDeclined():
+            raise declined(told.body.decline, facts)
+        case limits.BetsRefused():
+            raise limits_refused(told.body.violations, facts)
+        case tables.BetsRejected():
+            raise table_refused(told.body.refusal, facts)
+        case _:
+            raise Refused(UNEXPECTED_OUTCOME)
+
+
+def withdrawn(told: Told, facts: Facts) -> partners.WithdrawBetsResponse:
+    """The response to WithdrawBets. Raises Refused."""
+    match told.body:
+        case wallets.StakeReturned():
+            return partners.WithdrawBetsResponse(
+                bets=told.body.bets,
+                position=position_message(told.position),
+                replayed=told.replayed,
+            )
+        case limits.WithdrawalRefused():
+            raise limits_refused(told.body.violations, facts)
+        case tables.WithdrawalRejected():
+            raise table_refused(told.body.refusal, facts)
+        case _:
+            raise Refused(UNEXPECTED_OUTCOME)
+
+
+def obeyed(told: Told, answer: type[Message], facts: Facts) -> None:
+    """Check that an order was answered by `answer`. Raises Refused."""
+    match told.body:
+        case tables.OrderRejected():
+            raise table_refused(told.body.refusal, {**facts, "detail": told.body.detail})
+        case answer():
+            return
+        case _:
+            raise Refused(UNEXPECTED_OUTCOME)

@@ -1,0 +1,187 @@
+"""TableOperatorService: operators' orders at tables, and what operators may tell the cell."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import events_pb2 as log
+from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import operator_service_pb2 as operators
+from services.kernel.ask import Told, ask
+from services.kernel.call import Call, position_message, request_hash, rpc
+from services.kernel.edge import Edge
+from services.kernel.errors import UNEXPECTED_OUTCOME, Refused
+from services.kernel.tokens import Role
+from services.table.answers import facts_of, obeyed
+from services.table.queries import TableQueries
+
+_DEALERS = (Role.DEALER, Role.SUPERVISOR)
+_SUPERVISORS = (Role.SUPERVISOR,)
+_Order = (
+    tables.OpenTable
+    | tables.CloseTable
+    | tables.OpenRound
+    | tables.CloseBetting
+    | tables.SuspendRound
+    | tables.ResumeRound
+    | tables.VoidRound
+)
+
+
+class TableOperatorServicer:
+    """Every order is an input; the table's core says whether it is obeyed."""
+
+    def __init__(self, edge: Edge, queries: TableQueries) -> None:
+        self._edge = edge
+        self._queries = queries
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def open_table(
+        self, request: operators.OpenTableRequest, call: Call
+    ) -> operators.OpenTableResponse:
+        """A table under rules, or other rules for an open one."""
+        body = tables.OpenTable(request_id=request.request_id, spec=request.spec)
+        told = await self._order(body, tables.TableOpened, call, request.spec.table_id)
+        if not isinstance(told.body, tables.TableOpened):
+            raise Refused(UNEXPECTED_OUTCOME)
+        return operators.OpenTableResponse(
+            revision=told.body.revision,
+            position=position_message(told.position),
+            replayed=told.replayed,
+        )
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def close_table(
+        self, request: operators.CloseTableRequest, call: Call
+    ) -> operators.CloseTableResponse:
+        """No further rounds."""
+        body = tables.CloseTable(request_id=request.request_id, table_id=request.table_id)
+        told = await self._order(body, tables.TableClosed, call, request.table_id)
+        return operators.CloseTableResponse(
+            position=position_message(told.position), replayed=told.replayed
+        )
+
+    @rpc(roles=_DEALERS, deadline=True)
+    async def open_round(
+        self, request: operators.OpenRoundRequest, call: Call
+    ) -> operators.OpenRoundResponse:
+        """The next round."""
+        body = tables.OpenRound(
+            request_id=request.request_id,
+            table_id=request.table_id,
+            source=tables.SOURCE_OPERATOR,
+        )
+        told = await self._order(body, tables.RoundOpened, call, request.table_id)
+        if not isinstance(told.body, tables.RoundOpened):
+            raise Refused(UNEXPECTED_OUTCOME)
+        return operators.OpenRoundResponse(
+            round_id=told.body.round_id,
+            position=position_message(told.position),
+            replayed=told.replayed,
+        )
+
+    @rpc(roles=_DEALERS, deadline=True)
+    async def close_betting(
+        self, request: operators.CloseBettingRequest, call: Call
+    ) -> operators.CloseBettingResponse:
+        """No more bets."""
+        body = tables.CloseBetting(
+            request_id=request.request_id,
+            table_id=request.table_id,
+            round_id=request.round_id,
+            source=tables.SOURCE_OPERATOR,
+        )
+        told = await self._order(
+            body, tables.BettingClosed, call, request.table_id, request.round_id
+        )
+        return operators.CloseBettingResponse(
+            position=position_message(told.position), replayed=told.replayed
+        )
+
+    @rpc(roles=_DEALERS, deadline=True)
+    async def suspend_round(
+        self, request: operators.SuspendRoundRequest, call: Call
+    ) -> operators.SuspendRoundResponse:
+        """A round stands still."""
+        body = tables.SuspendRound(
+            request_id=request.request_id,
+            table_id=request.table_id,
+            round_id=request.round_id,
+            reason=request.reason,
+            remark=request.remark,
+        )
+        told = await self._order(
+            body, tables.RoundSuspended, call, request.table_id, request.round_id
+        )
+        return operators.SuspendRoundResponse(
+            position=position_message(told.position), replayed=told.replayed
+        )
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def resume_round(
+        self, request: operators.ResumeRoundRequest, call: Call
+    ) -> operators.ResumeRoundResponse:
+        """A suspended round goes on."""
+        body = tables.ResumeRound(
+            request_id=request.request_id,
+            table_id=request.table_id,
+            round_id=request.round_id,
+            reason=request.reason,
+            remark=request.remark,
+        )
+        told = await self._order(
+            body, tables.RoundResumed, call, request.table_id, request.round_id
+        )
+        return operators.ResumeRoundResponse(
+            position=position_message(told.position), replayed=told.replayed
+        )
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def void_round(
+        self, request: operators.VoidRoundRequest, call: Call
+    ) -> operators.VoidRoundResponse:
+        """A round does not count."""
+        body = tables.VoidRound(
+            request_id=request.request_id,
+            table_id=request.table_id,
+            round_id=request.round_id,
+            reason=request.reason,
+            remark=request.remark,
+        )
+        told = await self._order(body, tables.RoundVoided, call, request.table_id, request.round_id)
+        return operators.VoidRoundResponse(
+            position=position_message(told.position), replayed=told.replayed
+        )
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def activate_behaviour(
+        self, request: operators.ActivateBehaviourRequest, call: Call
+    ) -> operators.ActivateBehaviourResponse:
+        """Every service decides by a newer behaviour."""
+        position = await self._note(log.ActivateBehaviour(behaviour=request.behaviour), call)
+        return operators.ActivateBehaviourResponse(position=position_message(position.position))
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def retry_input(
+        self, request: operators.RetryInputRequest, call: Call
+    ) -> operators.RetryInputResponse:
+        """An input that failed is decided once more."""
+        body = log.RetryInput(position=request.failed, reason=request.reason)
+        told = await self._note(body, call)
+        return operators.RetryInputResponse(position=position_message(told.position))
+
+    async def _order(
+        self, body: _Order, answer: type[Message], call: Call, table_id: str, round_id: str = ""
+    ) -> Told:
+        """Give an order and wait until it is obeyed. Raises Refused."""
+        body.request_hash = request_hash(body)
+        until = frozenset((answer, tables.OrderRejected))
+        told = await ask(self._edge, self._queries, "table", body, call, partner="", until=until)
+        facts = facts_of(request_id=body.request_id, table_id=table_id, round_id=round_id)
+        obeyed(told, answer, facts)
+        return told
+
+    async def _note(self, body: Message, call: Call) -> Told:
+        """Put into the log what the kernel itself acts on. Raises Refused."""
+        until: frozenset[type[Message]] = frozenset((log.InputNoted,))
+        return await ask(self._edge, self._queries, "table", body, call, partner="", until=until)

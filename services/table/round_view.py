@@ -1,0 +1,110 @@
+"""A round as everyone may see it, followed event by event (rule VIS-1). Nothing of accounts,
+partners or stakes is in it."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from sabot.partner.v1 import partner_service_pb2 as partners
+from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import events_pb2 as tables
+from services.kernel.event import Event
+from services.table.domain.state import Phase, Round, Table
+
+CHANGES: frozenset[type[Message]] = frozenset(
+    (
+        tables.RoundOpened,
+        tables.BettingClosed,
+        tables.RoundSuspended,
+        tables.RoundResumed,
+        tables.ResultAccepted,
+        tables.RoundVoided,
+        tables.RoundClosed,
+        shoes.CardsDealt,
+    )
+)
+"""The events that change what is seen of a round; each names its table and round."""
+
+_STATES = {
+    Phase.BETTING: partners.ROUND_STATE_BETTING,
+    Phase.DEALING: partners.ROUND_STATE_DEALING,
+    Phase.PAYING: partners.ROUND_STATE_PAYING,
+    Phase.VOIDED: partners.ROUND_STATE_RETURNING,
+}
+
+
+def timestamp(time_us: int) -> Timestamp:
+    """Log time as it goes out."""
+    return Timestamp(seconds=time_us // 1_000_000, nanos=time_us % 1_000_000 * 1_000)
+
+
+def opened(body: tables.RoundOpened, time_us: int) -> partners.Round:
+    """A round at its opening."""
+    view = partners.Round(
+        round_id=body.round_id,
+        table_id=body.table_id,
+        number=body.number,
+        shoe_id=body.shoe_id,
+        round_in_shoe=body.round_in_shoe,
+        state=partners.ROUND_STATE_BETTING,
+        open_time=timestamp(time_us),
+    )
+    if body.closes_after_ms:
+        view.close_time.CopyFrom(timestamp(time_us + body.closes_after_ms * 1000))
+    return view
+
+
+def follow(view: partners.Round, event: Event) -> None:
+    """Change a view by an event of its round. Doing it twice is doing it once."""
+    body = event.body
+    match body:
+        case tables.BettingClosed():
+            _betting_ended(view, event.time_us)
+            view.state = partners.ROUND_STATE_DEALING
+        case tables.RoundSuspended():
+            view.suspended = True
+            if view.state == partners.ROUND_STATE_BETTING:
+                view.ClearField("close_time")  # the window begins anew when the round goes on
+        case tables.RoundResumed():
+            view.suspended = False
+            if body.closes_after_ms:
+                ends_us = event.time_us + body.closes_after_ms * 1000
+                view.close_time.CopyFrom(timestamp(ends_us))
+        case tables.ResultAccepted():
+            view.state = partners.ROUND_STATE_PAYING
+            view.result.CopyFrom(body.result)
+        case tables.RoundVoided():
+            _betting_ended(view, event.time_us)
+            view.state = partners.ROUND_STATE_RETURNING
+            view.suspended = False
+            view.void_reason = body.reason
+        case tables.RoundClosed():
+            paid = body.end == tables.ROUND_END_PAID
+            view.state = partners.ROUND_STATE_PAID if paid else partners.ROUND_STATE_RETURNED
+        case shoes.CardsDealt():
+            shown = {card.index for card in view.cards}
+            view.cards.extend(card for card in body.cards if card.index not in shown)
+        case _:
+            pass  # Not in CHANGES: it shows nothing new.
+
+
+def from_state(table: Table, running: Round) -> partners.Round:
+    """What the table's core alone knows of its running round: no cards, no time of its opening."""
+    view = partners.Round(
+        round_id=running.round_id,
+        table_id=table.spec.table_id,
+        number=running.number,
+        shoe_id=running.shoe_id,
+        round_in_shoe=table.shoe_rounds,
+        state=_STATES[running.phase],
+        suspended=running.suspended,
+    )
+    if running.phase is Phase.BETTING and running.closes_at_us is not None:
+        view.close_time.CopyFrom(timestamp(running.closes_at_us))
+    return view
+
+
+def _betting_ended(view: partners.Round, time_us: int) -> None:
+    if view.state == partners.ROUND_STATE_BETTING:
+        view.close_time.CopyFrom(timestamp(time_us))
