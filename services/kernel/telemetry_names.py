@@ -38,6 +38,7 @@ SPAN_INPUT: Final = "input"
 SPAN_ANSWER: Final = "answer"
 
 # Log events
+ALARM: Final = "alarm"
 RPC_BROKE: Final = "rpc_broke"
 RPC_SLOW: Final = "rpc_slow"
 TOKENS_RELOADED: Final = "tokens_reloaded"
