@@ -27,7 +27,7 @@ from services.kernel.edge import (
     Outcome,
     OutcomeUnknown,
 )
-from services.kernel.entry import EventTypes, encode_body
+from services.kernel.entry import EventTypes, encode_body, position_of
 from services.kernel.event import Core, Event, Position
 from services.kernel.freshness import Freshness
 from services.kernel.input_writer import InputAppend, InputWriter
@@ -83,9 +83,14 @@ class Shell(Protocol):
     wakes: frozenset[type[Message]]
     """Events after which it must look at once."""
 
-    def poll(self, state: Any, now_us: int, leading: bool) -> Sequence[Message]:
+    def poll(
+        self, state: Any, now_us: int, leading: bool, answered: Position | None
+    ) -> Sequence[Message]:
         """Inputs to append now. `now_us`: this process's clock. `leading`: whether the replica here
-        wrote its service's last answers; another one waits a little longer before it acts."""
+        wrote its service's last answers; another one waits a little longer before it acts.
+
+        `answered`: the answers to everything before this position have been read back; None: to all.
+        The state is ahead of the log by the others, and nothing outside may come of them yet."""
         ...
 
 
@@ -731,7 +736,9 @@ class Process:
         for shell in self._shells:
             replica = self._replicas[shell.service]
             actor = f"system:{type(shell).__name__.lower()}"
-            for body in shell.poll(replica.state.core, now_us, replica.leading):
+            pending = replica.state.pending
+            answered = position_of(pending[0].proto.cause) if pending else None
+            for body in shell.poll(replica.state.core, now_us, replica.leading, answered):
                 self.tell(shell.service, body, actor)
 
     async def _info_loop(self) -> None:

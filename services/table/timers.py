@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
+from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as table
+from services.kernel.event import Position
 from services.table.domain.state import TableState
 from services.table.domain.timers import timers_wanted
 
@@ -18,6 +20,10 @@ STANDBY_US = 1_000_000
 """How much later a replica acts that did not write the table's last answers."""
 AGAIN_US = 2_000_000
 """A timer that was told and is still wanted is told again after this: its entry may be lost."""
+
+
+def _position(proto: entry_pb2.Position) -> Position:
+    return Position(proto.segment, proto.sequence, proto.index)
 
 
 class Timers:
@@ -31,8 +37,11 @@ class Timers:
     def __init__(self) -> None:
         self._told: dict[tuple[str, str, int], int] = {}
 
-    def poll(self, state: TableState, now_us: int, leading: bool) -> Sequence[Message]:
-        """The timers that are due, those told within the last two seconds apart."""
+    def poll(
+        self, state: TableState, now_us: int, leading: bool, answered: Position | None = None
+    ) -> Sequence[Message]:
+        """The timers that are due, those told within the last two seconds apart. `answered`: those
+        set in answer to what stands there or later are not in the log yet, and do not run."""
         due: list[Message] = []
         told: dict[tuple[str, str, int], int] = {}
         wait_us = 0 if leading else STANDBY_US
@@ -43,6 +52,8 @@ class Timers:
                 if isinstance(body, table.CloseBetting)
                 else (body.table_id, "", body.number)
             )
+            if answered is not None and _position(body.asked_by) >= answered:
+                continue
             last_us = self._told.get(key)
             if timer.due_us + wait_us <= now_us and (
                 last_us is None or last_us + AGAIN_US <= now_us
