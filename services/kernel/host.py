@@ -1,4 +1,4 @@
-"""Runs services in a process: the log, their cores, shells, projections and calls, from start to drain.
+"""Runs services in a process: the log, their cores, shells, projections and calls, start to drain.
 
 A service says what it is made of in its `parts.py`; this puts parts together. One process may host
 one service (`python -m services.wallet`) or all of them (`sabot up`).
@@ -17,8 +17,10 @@ from uuid import uuid4
 
 from google.protobuf.descriptor import ServiceDescriptor
 
+from sabot.log.v1 import events_pb2
 from services.kernel import telemetry
-from services.kernel.edge import Edge
+from services.kernel.accepted import Accepted, read_accepted, write_accepted
+from services.kernel.edge import Edge, NotTaken, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
@@ -37,6 +39,8 @@ PREFLIGHT_EVERY_S = 5.0
 """How often the servers are asked whether the log is still as durable as it must be."""
 READY_EVERY_S = 0.1
 """How often health follows the process's readiness."""
+ACCEPTED_EVERY_S = 1.0
+"""Between attempts to log what an operator has accepted."""
 
 Preflight = Callable[[], Awaitable[list[str]]]
 """Asks every server of the log; what is wrong, in words."""
@@ -104,8 +108,10 @@ async def start(
 ) -> Host:
     """Start services on a log. `name`: of this process, for its witness and in telemetry.
 
-    Raises LogBroken, LogUnavailable, ProjectionAhead, and RuntimeError where the port is taken."""
+    Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
+    port is taken."""
     alarms = _Alarms()
+    accepted = read_accepted(settings.data)
     witness = FileWitness(settings.data / "witness" / name)
     process = Process(
         log=log,
@@ -118,8 +124,9 @@ async def start(
         alarm=alarms,
         witness=witness,
         shells=[shell for part in parts for shell in part.shells],
+        accepted=accepted.entries,
     )
-    projectors = await _projectors(parts, process, log, types, settings)
+    projectors = await _projectors(parts, process, log, types, settings, accepted)
     process.weak = await preflight() or []
     try:
         await process.start(SnapshotFolder(settings.data / "snapshots").sets())
@@ -150,6 +157,10 @@ async def start(
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server), name="readiness"))
     host.tasks.append(loop.create_task(_keep_preflight(process, preflight), name="preflight"))
+    if accepted.to_log:
+        host.tasks.append(
+            loop.create_task(_log_accepted(process, settings.data, accepted), name="accepted")
+        )
     for part in parts:
         host.tasks.extend(loop.create_task(_run(work, process)) for work in part.background)
     return host
@@ -159,14 +170,35 @@ async def _run(work: Callable[[Process], Awaitable[None]], process: Process) -> 
     await work(process)
 
 
+async def _log_accepted(process: Process, data: Path, accepted: Accepted) -> None:
+    """Let the log tell what an operator accepted. After a crash it may tell it twice."""
+    while accepted.to_log:
+        one = accepted.to_log[0]
+        try:
+            await process.submit(
+                "audit",
+                one.body,
+                partner="",
+                actor=one.actor,
+                until=frozenset({events_pb2.InputNoted}),
+                wait_s=PREFLIGHT_EVERY_S,
+            )
+        except (NotTaken, OutcomeUnknown):
+            await asyncio.sleep(ACCEPTED_EVERY_S)
+        else:
+            del accepted.to_log[0]
+            write_accepted(data, accepted)
+
+
 async def _projectors(
     parts: Sequence[Parts],
     process: Process,
     log: Log,
     types: EventTypes,
     settings: ServiceSettings,
+    accepted: Accepted,
 ) -> dict[str, Projector]:
-    read_events = events_of(log, types)
+    read_events = events_of(log, types, accepted.entries)
     projectors: dict[str, Projector] = {}
     for part in parts:
         if part.projection is None:
@@ -189,14 +221,15 @@ def database_url(data: Path, service: str) -> str:
 
 
 def events_of(
-    log: Log, types: EventTypes
+    log: Log, types: EventTypes, accepted: Mapping[int, bytes] | None = None
 ) -> Callable[[int], AsyncIterator[tuple[int, bytes, list[Event]]]]:
-    """A reader of the log's entries for projections. It reads from the beginning, since log time and
-    the chain of hashes come from there, and hands out what lies after the place asked for."""
+    """A reader of the log's entries for projections. It reads from the beginning, since log time
+    and the chain of hashes come from there, and hands out what lies after the place asked for.
+    `accepted`: see LogReader."""
 
     async def read(after: int) -> AsyncIterator[tuple[int, bytes, list[Event]]]:
         info = await log.info(wait_s=5.0)
-        reader = LogReader(log.cell, types)
+        reader = LogReader(log.cell, types, accepted=accepted)
         async for entries in entries_until(log, reader, info.last_sequence):
             for entry in entries:
                 if entry.sequence > after:
