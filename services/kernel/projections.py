@@ -46,7 +46,8 @@ RETRY_MOST_S = 5.0
 CLOSE_WAIT_S = 5.0
 """How long `close` waits for the last batch."""
 
-ReadEvents = Callable[[int], AsyncIterator[tuple[int, bytes, list[Event]]]]
+Reading = AsyncIterator[tuple[int, bytes, list[Event]]]
+ReadEvents = Callable[[int], Reading]
 """`read_events(after_sequence)`: every entry of the log after a sequence, in order, as (sequence,
 chain hash, events), to the end that the log had when it was asked, or beyond. It may raise
 `LogUnavailable`, which is tried again."""
@@ -121,6 +122,7 @@ class Projector:
         self._fed = 0
         self._mark = Mark(SEGMENT, 0, b"")
         self._batch: _Batch | None = None
+        self._reading: Reading | None = None
         self._migrated = False
         self._open = False
         self._suspect = False
@@ -290,7 +292,13 @@ class Projector:
             if self._on_failure is not None:
                 self._on_failure(error)
         finally:
+            await self._stop_reading()
             self._announce()
+
+    async def _stop_reading(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            await _end(reading)
 
     def _idle(self) -> bool:
         return not self._open or (self._batch is None and not self._queue)
@@ -321,28 +329,32 @@ class Projector:
             await upgrade_engine(self.engine, self.projection.migrations)
             self._migrated = True
         self._batch = None
+        await self._stop_reading()
         if self._rebuild:
             await self._store.clear()
         self._mark = await self._store.load()
-        await self._hold_against_log()
+        self._reading = await self._hold_against_log()
         self._rebuild = False
         self._suspect = False
         self._caught_up = False
         self._open = True
         self._announce()
 
-    async def _hold_against_log(self) -> None:
-        """The log must hold what this projection has seen."""
+    async def _hold_against_log(self) -> Reading | None:
+        """The log must hold what this projection has seen. Returns where it may be read on from."""
         mark = self._mark
         if not mark.sequence:
-            return
-        async with _closing(self._read_events(mark.sequence - 1)) as reader:
-            async for sequence, head, _ in reader:
-                if (sequence, head) == (mark.sequence, mark.head):
-                    return
-                raise ProjectionAhead(self.projection.name, mark, sequence, head)
-        fed = self._fed if 0 < self._fed < mark.sequence else None
-        raise ProjectionAhead(self.projection.name, mark, fed, None)
+            return None
+        reading = self._read_events(mark.sequence - 1)
+        sequence, head = None, None
+        async for sequence, head, _ in reading:
+            if (sequence, head) == (mark.sequence, mark.head):
+                return reading
+            break
+        await _end(reading)
+        if sequence is None and 0 < self._fed < mark.sequence:
+            sequence = self._fed
+        raise ProjectionAhead(self.projection.name, mark, sequence, head)
 
     async def _make_sure(self) -> None:
         """After an error: whose commit stands? A commit whose answer was lost may have been done,
@@ -407,8 +419,9 @@ class Projector:
         entries: list[_Entry] = []
         count = 0
         expected = self._mark.sequence + 1
-        async with _closing(self._read_events(self._mark.sequence)) as reader:
-            async for sequence, head, events in reader:
+        reading, self._reading = self._reading or self._read_events(self._mark.sequence), None
+        try:
+            async for sequence, head, events in reading:
                 if sequence != expected:
                     raise LogUnavailable(f"entry {expected} is missing before {sequence}")
                 entries.append(_Entry(sequence, head, events))
@@ -420,6 +433,8 @@ class Projector:
                     entries, count = [], 0
                 if self._stopping or self._rebuild or self._meets_queue(sequence):
                     break
+        finally:
+            await _end(reading)
         if entries:
             await self._fold(entries)
             await self._commit()
@@ -471,13 +486,7 @@ class Projector:
         advanced.set()
 
 
-@asynccontextmanager
-async def _closing(
-    reader: AsyncIterator[tuple[int, bytes, list[Event]]],
-) -> AsyncIterator[AsyncIterator[tuple[int, bytes, list[Event]]]]:
-    """End a reader that is left before its end, where it is a generator."""
-    try:
-        yield reader
-    finally:
-        if isinstance(reader, AsyncGenerator):
-            await reader.aclose()
+async def _end(reading: Reading) -> None:
+    """Let go of a reader, where it is a generator."""
+    if isinstance(reading, AsyncGenerator):
+        await reading.aclose()

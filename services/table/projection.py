@@ -121,7 +121,8 @@ BETS = Table(
     Column("number", SmallInteger, nullable=False),
     Column("changed", KeyInteger, nullable=False),
     Index("bets_by_account", "partner", "account_id", "placed", "number"),
-    Index("bets_by_placing", "partner", "placed", "number"),
+    Index("bets_by_placing", "placed", "number"),
+    Index("bets_by_partner", "partner", "placed", "number"),
     Index("bets_by_round", "round_id", "placed", "number"),
     Index("bets_by_change", "partner", "changed"),
 )

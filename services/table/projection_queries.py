@@ -125,7 +125,7 @@ class SqlTableQueries:
         where this tells all: the last bet's position where more remain, else how far the projection
         is.
         """
-        upto = self.position
+        upto = max(self.position, position)
         bet = BETS.c
         ordered = (
             select(BETS).where(bet.partner == partner).order_by(bet.changed, bet.placed, bet.number)
@@ -156,19 +156,9 @@ class SqlTableQueries:
 
     async def outcome_at(self, position: Position) -> RequestOutcome | None:
         """What became of the input at this position: `pending` while nothing has; None where no
-        request stands there. Of an operator's order at a table nothing is set once it is decided:
-        see `answer_at`."""
+        request of a partner or operator stands there."""
         rows = await self._rows(REQUESTS.by_position(position))
         return _outcome(rows[0]) if rows else None
-
-    async def answer_at(self, position: Position) -> tuple[Position, str, bytes] | None:
-        """The answer that ended the path of the input at this position: where it stands, its type's
-        full name and its body. None while there is none, or where no request stands there."""
-        rows = await self._rows(REQUESTS.by_position(position))
-        if not rows or rows[0]["outcome_type"] is None:
-            return None
-        row = rows[0]
-        return position_of_key(row["outcome_position"]), row["outcome_type"], row["outcome_body"]
 
     async def _rows(self, query: Select[Any]) -> list[RowMapping]:
         async with self._projector.connect() as connection:
@@ -252,7 +242,7 @@ def _failed(row: RowMapping, failed: InputFailed) -> RequestOutcome:
     """A request whose decision failed, wherever on its path, is refused."""
     failing = _FAILING.get(failed.input_type)
     if failing is None:
-        return RequestOutcome()  # an operator's order at a table
+        return RequestOutcome()  # an operator's order at a table: nothing is set
     body: Any = failing.FromString(failed.input_body)  # one of the types above
     if not row["scope"]:
         return RequestOutcome(

@@ -150,19 +150,9 @@ class SqlWalletQueries:
 
     async def outcome_at(self, position: Position) -> RequestOutcome | None:
         """What became of the input at this position: `pending` while nothing has; None where no
-        request about an account stands there. Of a block, or its end, nothing is set once it is
-        done."""
+        request about an account stands there."""
         rows = await self._rows(REQUESTS.by_position(position))
         return _outcome(rows[0]) if rows else None
-
-    async def answer_at(self, position: Position) -> tuple[Position, str, bytes] | None:
-        """The answer that ended the path of the input at this position: where it stands, its type's
-        full name and its body. None while there is none, or where no request stands there."""
-        rows = await self._rows(REQUESTS.by_position(position))
-        if not rows or rows[0]["outcome_type"] is None:
-            return None
-        row = rows[0]
-        return position_of_key(row["outcome_position"]), row["outcome_type"], row["outcome_body"]
 
     async def _rows(self, query: Select[Any]) -> list[RowMapping]:
         async with self._projector.connect() as connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -25,7 +26,7 @@ Entries = list[tuple[int, bytes, list[Event]]]
 
 
 class HandMadeLog:
-    """Entries of at most `entry_events` events. Everything added is flushed into entries in order."""
+    """Events in entries of `entry_events` each; `flush` ends one earlier."""
 
     def __init__(self, *, entry_events: int = 1, salt: bytes = b"") -> None:
         self.entries: Entries = []
@@ -115,7 +116,7 @@ class HandMadeLog:
     def deposit(self, partner: str, account: str, amount_minor: int) -> tuple[Event, Event]:
         """Money coming in: the input and its outcome."""
         request_id = self.next_request()
-        fields = {
+        fields: dict[str, Any] = {
             "request_id": request_id,
             "account_id": account,
             "currency_code": "EUR",
@@ -213,15 +214,15 @@ class HandMadeLog:
 
     def close_betting(self, round_id: str) -> Event:
         """No more bets, as far as the seal."""
-        at = {"table_id": round_id.rsplit("-", 1)[0], "round_id": round_id}
+        at: dict[str, Any] = {"table_id": round_id.rsplit("-", 1)[0], "round_id": round_id}
         asked = self.add("table", table.CloseBetting(**at), actor="system:timers")
         closed = self.add("table", table.BettingClosed(**at), asked)
         booked = self.add("limits", limits.BookClosed(**at), closed)
         return self.add("wallet", wallet.StakesSealed(**at), booked)
 
     def play(self, round_id: str, reserved: list[tuple[str, Event]]) -> None:
-        """Cards, result, settlement and payment: banker wins. `reserved`: (partner, StakeReserved)."""
-        at = {"table_id": round_id.rsplit("-", 1)[0], "round_id": round_id}
+        """Cards, result, settlement, payment: banker wins. `reserved`: (partner, StakeReserved)."""
+        at: dict[str, Any] = {"table_id": round_id.rsplit("-", 1)[0], "round_id": round_id}
         self.close_betting(round_id)
         for cards in (("4S", "9H", "2C", "KD"), ("7S",)):
             opened = self.add("shoe", shoe.OpenCards(**at), actor="system:custodian")
@@ -250,7 +251,7 @@ class HandMadeLog:
         paid = self.add("wallet", wallet.RoundPaid(**at), settled)
         self.add("table", table.RoundClosed(**at, end=table.ROUND_END_PAID), paid)
 
-    def _settle(self, at: dict[str, str], partner: str, event: Event, accepted: Event) -> Event:
+    def _settle(self, at: dict[str, Any], partner: str, event: Event, accepted: Event) -> Event:
         body = event.body
         assert isinstance(body, wallet.StakeReserved)
         bets = [
@@ -265,7 +266,11 @@ class HandMadeLog:
             )
             for bet in body.bets
         ]
-        whose = {"partner_id": partner, "account_id": body.account_id, "currency_code": "EUR"}
+        whose: dict[str, Any] = {
+            "partner_id": partner,
+            "account_id": body.account_id,
+            "currency_code": "EUR",
+        }
         settled = self.add("settlement", settlement.BetsSettled(**at, **whose, bets=bets), accepted)
         self.add(
             "wallet",
@@ -282,7 +287,7 @@ class HandMadeLog:
 
     def void(self, round_id: str, reserved: list[tuple[str, Event]]) -> None:
         """The round does not count; the stakes go back."""
-        at = {"table_id": round_id.rsplit("-", 1)[0], "round_id": round_id}
+        at: dict[str, Any] = {"table_id": round_id.rsplit("-", 1)[0], "round_id": round_id}
         asked = self.add(
             "table",
             table.VoidRound(**at, request_id="void", reason=table.ROUND_REASON_DEALER_ERROR),

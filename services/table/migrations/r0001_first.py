@@ -37,7 +37,8 @@ def upgrade() -> None:
     )
     op.create_index("bets_by_account", "bets", ["partner", "account_id", "placed", "number"])
     op.create_index("bets_by_change", "bets", ["partner", "changed"])
-    op.create_index("bets_by_placing", "bets", ["partner", "placed", "number"])
+    op.create_index("bets_by_partner", "bets", ["partner", "placed", "number"])
+    op.create_index("bets_by_placing", "bets", ["placed", "number"])
     op.create_index("bets_by_round", "bets", ["round_id", "placed", "number"])
     op.create_table(
         "projection_positions",
