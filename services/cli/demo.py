@@ -8,10 +8,11 @@ import asyncio
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import grpc
 
@@ -26,6 +27,8 @@ from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
 from services.games.rule_sets import baccarat
+
+T = TypeVar("T")
 
 PARTNERS = ("north", "south")
 ACCOUNTS_EACH = 10
@@ -289,7 +292,7 @@ async def _bet_one(desk: Desk, account: str, opened: partner.Round, tally: Round
     tally.confirmations_s.extend([loop.time() - began] * len(placed.bets))
 
 
-async def _until_known(call):  # type: ignore[no-untyped-def]  # any unary call and its response
+async def _until_known(call: Callable[[], Awaitable[T]]) -> T:
     """Call, and call again with the same request while the outcome is unknown."""
     for attempt in range(TRIES):
         try:

@@ -53,7 +53,7 @@ class Parts:
     """What a service is made of."""
 
     core: Core[Any]
-    serve: Callable[[Process, Projector | None], Served]
+    serve: Callable[[Process, Projector | None, telemetry.Metrics], Served]
     """Its servicers, over the process and its projection."""
     shells: Sequence[Shell] = ()
     projection: Projection | None = None
@@ -137,12 +137,18 @@ async def start(
         raise
     watch = Watch(
         tracing=telemetry.Tracing(
-            service=name, ratio=settings.trace_ratio, endpoint=settings.otlp_endpoint
+            service=name,
+            ratio=settings.trace_ratio,
+            exporter=(
+                telemetry.otlp_exporter(settings.otlp_endpoint) if settings.otlp_endpoint else None
+            ),
         )
     )
     server = Server(tokens, watch=watch)
     for part in parts:
-        for descriptor, servicer in part.serve(process, projectors.get(part.core.service)):
+        for descriptor, servicer in part.serve(
+            process, projectors.get(part.core.service), watch.metrics
+        ):
             server.add(descriptor, servicer)
     credentials = (
         tls_credentials(settings.tls_certificate, settings.tls_key)
@@ -265,8 +271,3 @@ class _Alarms:
 def clock_us() -> int:
     """This machine's clock, microseconds since 1970 UTC."""
     return time.time_ns() // 1000
-
-
-def edge_of(process: Process) -> Edge:
-    """A process as its shells see it."""
-    return process

@@ -40,12 +40,13 @@ def main(
         print(f"{service}: {error}", file=sys.stderr)
         return EXIT_USAGE
     telemetry.configure_logging(service=service, level=settings.log_level)
+    stopped: BaseException | None
     try:
-        error = asyncio.run(_serve(service, parts_of, types, settings, tokens))
-    except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as failed:
-        error = failed
-    if error is not None:
-        print(f"{service}: {error}", file=sys.stderr)
+        stopped = asyncio.run(_serve(service, parts_of, types, settings, tokens))
+    except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as error:
+        stopped = error
+    if stopped is not None:
+        print(f"{service}: {stopped}", file=sys.stderr)
         return EXIT_STOPPED
     return 0
 

@@ -43,6 +43,8 @@ class ServiceSettings(BaseSettings):
     """Folder of this process: projections, witness."""
     token_file: Path | None = None
     """See services.kernel.tokens; needed by whoever serves calls."""
+    shoe_key_file: Path | None = None
+    """The custodian's keys; unset: `shoe_keys.json` in the data folder, made at the first run."""
     host: str = "127.0.0.1"
     """Where calls are served."""
     port: Port = 0

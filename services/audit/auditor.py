@@ -1,0 +1,42 @@
+"""What the continuous audit of this process has found."""
+
+from __future__ import annotations
+
+from sabot.audit.v1 import audit_service_pb2 as audits
+from services.kernel.entry import position_of, position_proto
+from services.kernel.process import Process
+from services.kernel.replica import Diverged
+from services.wallet.domain.state import sums
+
+
+class Auditor:
+    """Reads the observers of its process: they decide every answer again behind the head."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def report(self) -> audits.GetAuditResponse:
+        """How far it is, and what it found."""
+        process = self._process
+        wallet = process.observer("wallet").state.core
+        return audits.GetAuditResponse(
+            position=position_proto(process.position),
+            head=process.head,
+            answers=process.answers_compared,
+            differences=process.difference_count,
+            first=[_difference(one) for one in process.differences],
+            balanced=not any(sums(wallet).values()),
+        )
+
+
+def _difference(found: Diverged) -> audits.Difference:
+    expected = found.expected
+    return audits.Difference(
+        service=found.service,
+        position=position_proto(found.position),
+        cause=position_proto(position_of(found.recorded.cause)),
+        expected_type=expected.type if expected else "",
+        expected_body=expected.body if expected else b"",
+        recorded_type=found.recorded.type,
+        recorded_body=found.recorded.body,
+    )

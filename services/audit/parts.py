@@ -1,0 +1,36 @@
+"""What the audit service is made of."""
+
+from __future__ import annotations
+
+from sabot.audit.v1 import audit_service_pb2
+from services.audit.auditor import Auditor
+from services.audit.domain.core import CORE
+from services.audit.servicer import AuditServicer
+from services.audit.snapshots import Snapshots
+from services.kernel.host import Parts, Served
+from services.kernel.process import Process
+from services.kernel.projections import Projector
+from services.kernel.settings import ServiceSettings
+from services.kernel.snapshot import SnapshotFolder
+from services.kernel.telemetry import Metrics
+from services.limits.domain.core import CORE as LIMITS
+from services.rules.domain.core import CORE as RULES
+from services.settlement.domain.core import CORE as SETTLEMENT
+from services.shoe.domain.core import CORE as SHOE
+from services.table.domain.core import CORE as TABLE
+from services.wallet.domain.core import CORE as WALLET
+
+OBSERVED = (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT)
+"""The cores that audit decides again."""
+
+
+def parts(settings: ServiceSettings) -> Parts:
+    """Deciding everything again, and snapshots."""
+    snapshots = Snapshots(SnapshotFolder(settings.data / "snapshots"))
+
+    def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
+        del projector, metrics
+        service = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"]
+        return [(service, AuditServicer(Auditor(process)))]
+
+    return Parts(core=CORE, serve=serve, observed=OBSERVED, background=[snapshots.run])

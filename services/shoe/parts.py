@@ -1,0 +1,25 @@
+"""What the shoe service is made of."""
+
+from __future__ import annotations
+
+from sabot.shoe.v1 import shoe_service_pb2
+from services.kernel.host import Parts, Served
+from services.kernel.process import Process
+from services.kernel.projections import Projector
+from services.kernel.settings import ServiceSettings
+from services.kernel.telemetry import Metrics
+from services.shoe.custodian import Custodian, load_or_create_keys
+from services.shoe.domain.core import CORE
+from services.shoe.servicer import ShoeServicer
+
+
+def parts(settings: ServiceSettings) -> Parts:
+    """Shoes and their custodian, whose keys lie in the data folder unless they are mounted elsewhere."""
+    keys = load_or_create_keys(settings.shoe_key_file or settings.data / "shoe_keys.json")
+
+    def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
+        del projector, metrics
+        service = shoe_service_pb2.DESCRIPTOR.services_by_name["ShoeService"]
+        return [(service, ShoeServicer(process))]
+
+    return Parts(core=CORE, serve=serve, shells=[Custodian(settings.cell, keys)])

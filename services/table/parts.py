@@ -1,0 +1,57 @@
+"""What the table service is made of."""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+
+from sabot.partner.v1 import partner_service_pb2
+from sabot.table.v1 import operator_service_pb2
+from sabot.wallet.v1 import wallet_service_pb2
+from services.kernel.host import Parts, Served
+from services.kernel.process import Process
+from services.kernel.projections import Projector
+from services.kernel.settings import ServiceSettings
+from services.kernel.telemetry import Metrics
+from services.table.domain.core import CORE
+from services.table.front_door import WalletFrontDoor
+from services.table.projection import TableProjection
+from services.table.projection_queries import SqlTableQueries
+from services.table.operator_servicer import TableOperatorServicer
+from services.table.servicer import PartnerServicer
+from services.table.timers import Timers
+from services.table.watch import LiveBets, LiveTables
+
+
+def parts(settings: ServiceSettings) -> Parts:
+    """Tables, rounds and the partners' front door. With a wallet's address it passes calls about
+    accounts on to it; without one, the wallet is served by this process itself."""
+
+    def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
+        if projector is None:
+            raise RuntimeError("the table's shell needs its projection")
+        queries = SqlTableQueries(projector)
+        partner = PartnerServicer(
+            process,
+            queries,
+            LiveTables(process, queries, metrics),
+            LiveBets(process, queries, metrics),
+        )
+        served: list[tuple[ServiceDescriptor, object]] = [
+            (partner_service_pb2.DESCRIPTOR.services_by_name["PartnerService"], partner),
+            (
+                operator_service_pb2.DESCRIPTOR.services_by_name["TableOperatorService"],
+                TableOperatorServicer(process, queries),
+            ),
+        ]
+        if settings.wallet_address:
+            channel = grpc.aio.insecure_channel(settings.wallet_address)
+            served.append(
+                (
+                    wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"],
+                    WalletFrontDoor(channel),
+                )
+            )
+        return served
+
+    return Parts(core=CORE, serve=serve, shells=[Timers()], projection=TableProjection())
