@@ -116,7 +116,9 @@ def answer_cards(state: ShoeState, body: shoes.OpenCards) -> list[Message]:
     table, current = standing_at(state, body.table_id)
     shoe = state.shoes.get(body.shoe_id)
     if table is None or shoe is None or shoe is not current:
-        known = shoe is not None or stood_before(state, body.table_id, body.shoe_id)
+        known = (shoe is not None and shoe.table_id == body.table_id) or stood_before(
+            state, body.table_id, body.shoe_id
+        )
         return ignored(log.IGNORED_REASON_NOT_NOW if known else log.IGNORED_REASON_UNKNOWN)
     fault = _fault_of_cards(shoe, body.cards)
     if fault is not None:
