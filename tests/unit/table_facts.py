@@ -73,11 +73,10 @@ def shoe_started(shoe_id: str = S1, at_us: int | None = None) -> Fact:
     )
 
 
-def cards_burned_late(shoe_id: str = S1) -> Fact:
-    return by(
-        shoe.CardsBurned(table_id=T, shoe_id=shoe_id, reason=shoe.BURN_REASON_ROUND_OVER),
-        partner="",
-    )
+def cards_burned_late(
+    reason: shoe.BurnReason.ValueType = shoe.BURN_REASON_ROUND_OVER, shoe_id: str = S1
+) -> Fact:
+    return by(shoe.CardsBurned(table_id=T, shoe_id=shoe_id, reason=reason), partner="")
 
 
 def open_round(number: int = 2) -> Fact:

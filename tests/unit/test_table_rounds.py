@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
+from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.table.domain import decide_orders
@@ -550,6 +551,12 @@ def test_bac_40_a_voided_round_counts_if_a_card_left_the_shoe() -> None:
     began.when(open_round(10)).then(round_opened(2, in_shoe=2))
     burned = betting().given(close_betting(), void(), cards_burned_late(), returned())
     burned.when(open_round(10)).then(round_opened(2, in_shoe=2))
+    not_called = betting().given(
+        close_betting(), cards_burned_late(shoe.BURN_REASON_NOT_CALLED), void(), returned()
+    )
+    not_called.when(open_round(10)).then(round_opened(2, in_shoe=2))
+    another = betting().given(close_betting(), void(), cards_burned_late(shoe_id=S2), returned())
+    another.when(open_round(10)).then(round_opened(2, in_shoe=1))
     burned_late = betting().given(close_betting(), void(), returned(), cards_burned_late())
     burned_late.when(open_round(10)).then(round_opened(2, in_shoe=2))
 

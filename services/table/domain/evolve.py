@@ -332,7 +332,9 @@ def _shoe_goes_on(
                 pass
             elif body.reason == shoe.BURN_REASON_SHOE_START:
                 one.shoe_ready = True
-            elif one.running is not None and one.running.phase is Phase.VOIDED:
+            elif one.running is not None and (
+                one.running.phase is Phase.VOIDED or body.reason == shoe.BURN_REASON_NOT_CALLED
+            ):
                 one.running.cards_left_shoe = True
             elif one.last_uncounted:
                 one.shoe_rounds += 1
