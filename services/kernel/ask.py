@@ -1,4 +1,4 @@
-"""A caller's request through the log: append it and wait for its outcome; a repeat gets the first."""
+"""A caller's request through the log: append it, wait for its outcome. A repeat gets the first."""
 
 from __future__ import annotations
 

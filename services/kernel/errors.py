@@ -26,13 +26,14 @@ LANGUAGES = ("en", "fr")
 """The languages that texts exist in. Where they differ, English prevails (rule VIS-6)."""
 FRENCH_NOTE = " (Seul le texte anglais fait foi.)"
 """Every French text says so."""
-MAX_VIOLATIONS = 12
-"""A status travels in the call's trailing metadata, which clients take up to 8 KiB by default.
-Twelve violations of `MAX_FACT_CHARS` with both texts stay below; how many there were is told."""
-MAX_FACT_CHARS = 120
-"""Facts and descriptions are cut to this, for the same reason."""
-MAX_TEXT_CHARS = 600
-"""Texts are cut to this, for the same reason."""
+MAX_STATUS_BYTES = 7 * 1024
+"""A status travels in the call's trailing metadata, which clients take up to 8 KiB by default."""
+MAX_VIOLATIONS = 16
+"""Violations told one by one, or fewer where they are long; how many there were is told as well."""
+MAX_FACT_CHARS = 100
+"""Facts and descriptions are cut to this: ids are shorter, and the status stays small."""
+MAX_TEXT_CHARS = 300
+"""Texts are cut to this: three of them, one escaped, leave half of a status to its details."""
 
 
 class Retry(Enum):
@@ -121,15 +122,26 @@ class PassedOn(Exception):
 def status_of(refused: Refused, language: str = "en") -> Status:
     """The google.rpc.Status of a refusal: ErrorInfo, then what else is known. Both languages are
     told, the caller's first."""
+    violations = MAX_VIOLATIONS
+    while True:
+        status = _status(refused, language, violations)
+        # The text goes out a second time, escaped: three bytes for each that is not plain.
+        size = status.ByteSize() + 3 * len(status.message.encode())
+        if size <= MAX_STATUS_BYTES or not violations:
+            return status
+        violations //= 2
+
+
+def _status(refused: Refused, language: str, violations: int) -> Status:
     reason = refused.reason
     told_facts = {name: value for name, value in refused.facts.items() if value}
     info = error_details_pb2.ErrorInfo(reason=reason.name, domain=DOMAIN, metadata=told_facts)
     details: list[Message] = [info]
     if refused.fields:
-        details.append(_bad_request(refused.fields))
+        details.append(_bad_request(refused.fields[:violations]))
         info.metadata["violations"] = str(len(refused.fields))
     if refused.broken:
-        details.append(_precondition_failure(refused.broken))
+        details.append(_precondition_failure(refused.broken[:violations]))
         info.metadata["violations"] = str(len(refused.broken))
     if reason.retry is Retry.LATER:
         delay = Duration(nanos=reason.retry_ms % 1000 * 1_000_000, seconds=reason.retry_ms // 1000)
@@ -145,7 +157,7 @@ def status_of(refused: Refused, language: str = "en") -> Status:
 
 def _bad_request(fields: Sequence[FieldViolation]) -> error_details_pb2.BadRequest:
     bad = error_details_pb2.BadRequest()
-    for field in fields[:MAX_VIOLATIONS]:
+    for field in fields:
         bad.field_violations.add(
             field=_cut(field.field, MAX_FACT_CHARS),
             reason=field.rule.upper().replace(".", "_"),
@@ -156,7 +168,7 @@ def _bad_request(fields: Sequence[FieldViolation]) -> error_details_pb2.BadReque
 
 def _precondition_failure(broken: Sequence[BrokenRule]) -> error_details_pb2.PreconditionFailure:
     failure = error_details_pb2.PreconditionFailure()
-    for rule in broken[:MAX_VIOLATIONS]:
+    for rule in broken:
         failure.violations.add(
             type=rule.reason.name,
             subject=_cut(rule.subject, MAX_FACT_CHARS),

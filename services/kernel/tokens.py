@@ -63,6 +63,10 @@ class BadTokenFile(Exception):
     """The token file cannot be used; the message says why, in one line."""
 
 
+class _Pairs(list[tuple[str, object]]):
+    """A JSON object as it stands, so that a key that stands there twice is seen."""
+
+
 def digest_of(token: str) -> str:
     """What is kept of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
@@ -83,10 +87,10 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
     if len(content) > MAX_FILE_BYTES:
         raise BadTokenFile(f"{path}: more than {MAX_FILE_BYTES} bytes")
     try:
-        pairs = json.loads(content, object_pairs_hook=lambda each: each)
+        pairs = json.loads(content, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
         raise BadTokenFile(f"{path}: no JSON: {error}") from error
-    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+    if not isinstance(pairs, _Pairs):
         raise BadTokenFile(f"{path}: must be one JSON object")
     callers: dict[bytes, Caller] = {}
     for digest, who in pairs:
@@ -100,7 +104,7 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
 
 def _caller(path: Path, digest: str, who: object) -> Caller:
     where = f"{path}: {digest[:12]}…"
-    if not isinstance(who, list) or not all(isinstance(pair, tuple) for pair in who):
+    if not isinstance(who, _Pairs):
         raise BadTokenFile(f"{where}: must be an object")
     facts = dict(who)
     if len(facts) != len(who):

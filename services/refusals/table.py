@@ -9,7 +9,7 @@ import grpc
 from sabot.table.v1 import events_pb2 as table
 from services.kernel import errors
 from services.kernel.errors import Reason, Refused, Retry
-from services.refusals.wallet import CURRENCY_MISMATCH
+from services.refusals.wallet import CURRENCY_MISMATCH, DECISION_FAILED
 
 _Code = grpc.StatusCode
 
@@ -209,6 +209,7 @@ REFUSALS: Mapping[int, Reason] = {
     table.REFUSAL_TOO_MANY_REQUESTS: TOO_MANY_REQUESTS,
     table.REFUSAL_TOO_MANY_TABLES: TOO_MANY_TABLES,
     table.REFUSAL_ROUND_OVER: ROUND_OVER,
+    table.REFUSAL_FAILED: DECISION_FAILED,
 }
 """Every `sabot.table.v1.Refusal` but the unspecified one."""
 

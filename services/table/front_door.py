@@ -1,5 +1,6 @@
-"""The wallet's calls at the partners' one endpoint, where the wallet runs in another process: passed
-on as they came, with what is left of their deadline, and answered as the wallet answers."""
+"""The wallet's calls at the partners' one endpoint, where the wallet runs in another process:
+passed on as they came, with what is left of their deadline, and answered as the wallet answers.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,127 @@
+"""Bearer tokens: only their digests are kept, and only in a file that nobody else can read."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from services.kernel import tokens
+from services.kernel.tokens import (
+    BadTokenFile,
+    Caller,
+    Role,
+    Tokens,
+    create_demo_tokens,
+    digest_of,
+    read_tokens,
+    write_tokens,
+)
+
+DIGEST = digest_of("secret")
+
+
+def written(path: Path, content: object, mode: int = 0o600) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    path.chmod(mode)
+    return path
+
+
+def test_a_token_finds_its_partner_and_nobody_else(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    anna = Caller(operator="anna", roles=frozenset({Role.DEALER, Role.SUPERVISOR}))
+    write_tokens(path, {"one": Caller(partner="north"), "two": anna})
+    assert path.stat().st_mode & 0o777 == 0o600
+    known = Tokens(path)
+    north = known.caller("one")
+    assert north is not None
+    assert (north.partner, north.operator, north.actor) == ("north", "", "partner:north")
+    assert known.caller("two") == anna
+    assert anna.actor == "operator:anna"
+    assert known.caller("three") is None
+    assert known.caller("") is None
+    assert "one" not in path.read_text()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o660])
+def test_a_file_that_others_can_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
+    path = written(tmp_path / "tokens.json", {DIGEST: {"partner": "north"}}, mode)
+    with pytest.raises(BadTokenFile, match="chmod 600"):
+        read_tokens(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ([], "one JSON object"),
+        ("7", "one JSON object"),
+        ({"secret": {"partner": "north"}}, "no SHA-256"),
+        ({DIGEST.upper(): {"partner": "north"}}, "no SHA-256"),
+        ({DIGEST: "north"}, "must be an object"),
+        ({DIGEST: {}}, "needs `partner` or `operator`"),
+        ({DIGEST: {"partner": "North"}}, "needs `partner` or `operator`"),
+        ({DIGEST: {"partner": "n\n"}}, "needs `partner` or `operator`"),
+        ({DIGEST: {"partner": "north", "roles": ["dealer"]}}, "nothing but"),
+        ({DIGEST: {"operator": "anna"}}, "a list `roles`"),
+        ({DIGEST: {"operator": "anna", "roles": []}}, "needs a role"),
+        ({DIGEST: {"operator": "anna", "roles": ["owner"]}}, "'owner' is no role"),
+        ({DIGEST: {"operator": "anna", "roles": [["dealer"]]}}, "is no role"),
+        (f'{{"{DIGEST}":{{"partner":"a"}},"{DIGEST}":{{"partner":"b"}}}}', "stands there twice"),
+        (f'{{"{DIGEST}":{{"partner":"a","partner":"b"}}}}', "a key stands there twice"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why_in_one_line(
+    tmp_path: Path, content: object, told: str
+) -> None:
+    path = written(tmp_path / "tokens.json", content)
+    with pytest.raises(BadTokenFile) as caught:
+        read_tokens(path)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadTokenFile, match="No such file"):
+        Tokens(tmp_path / "none.json")
+
+
+def test_a_changed_file_is_read_again_and_a_bad_one_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tokens.json"
+    write_tokens(path, {"one": Caller(partner="north")})
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    known = Tokens(path)
+    write_tokens(path, {"two": Caller(partner="south")})
+    assert known.caller("one") is not None
+    clock[0] += tokens.LOOK_EVERY_S
+    assert known.caller("one") is None
+    assert known.caller("two") is not None
+    written(path, "{")
+    clock[0] += tokens.LOOK_EVERY_S
+    assert known.caller("two") is not None
+    path.unlink()
+    clock[0] += tokens.LOOK_EVERY_S
+    assert known.caller("two") is not None
+
+
+def test_the_demonstrations_tokens_are_made_once(tmp_path: Path) -> None:
+    path, clear = tmp_path / "tokens.json", tmp_path / "demo.json"
+    assert create_demo_tokens(path, clear)
+    assert path.stat().st_mode & 0o777 == clear.stat().st_mode & 0o777 == 0o600
+    told = json.loads(clear.read_text())
+    known = Tokens(path)
+    for actor, token in told.items():
+        caller = known.caller(token)
+        assert caller is not None
+        assert caller.actor == actor
+        assert len(token) >= 43
+    assert {"partner:north", "partner:south"} < set(told)
+    before = path.read_bytes(), clear.read_bytes()
+    assert not create_demo_tokens(path, clear)
+    assert (path.read_bytes(), clear.read_bytes()) == before
