@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.audit.parts import parts as audit_parts
-from services.cli.log_source import witnesses_of
+from services.cli.log_source import check_folder
 from services.events import event_types
-from services.kernel import host
+from services.kernel import host, telemetry
 from services.kernel.build import BUILD
 from services.kernel.embedded import FLEET, EmbeddedServer
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.preflight import check_log
 from services.kernel.settings import ServiceSettings
-from services.kernel.store_check import StoreNotTheLog, check_store
-from services.kernel.store_scan import has_store
 from services.kernel.streams import require_stream
 from services.kernel.tokens import Tokens, create_demo_tokens
 from services.limits.parts import parts as limits_parts
@@ -56,15 +56,17 @@ class Fleet:
 
 
 @asynccontextmanager
-async def embedded_log(data: Path, cell: str = CELL) -> AsyncIterator[EmbeddedServer]:
+async def embedded_log(
+    data: Path, cell: str = CELL, *, services: Sequence[str] = ()
+) -> AsyncIterator[EmbeddedServer]:
     """A nats-server in a data folder, with the cell's stream. Its store is checked before the server
     opens it, and again whenever the server ended and is started anew.
 
     Raises FolderInUse, StoreNotTheLog, StreamMissing, StreamUnfit, ServerNotStarted."""
-    server = EmbeddedServer(data, cell)
+    server = EmbeddedServer(data, cell, services=services)
     await server.acquire()
     try:
-        _check(server)
+        check_folder(server.data, server.cell)
         await server.start()
         await _require(server)
     except BaseException:
@@ -78,14 +80,6 @@ async def embedded_log(data: Path, cell: str = CELL) -> AsyncIterator[EmbeddedSe
         with contextlib.suppress(asyncio.CancelledError):
             await keeper
         await server.stop()
-
-
-def _check(server: EmbeddedServer) -> None:
-    if has_store(server.stream_folder):
-        check_store(server.stream_folder, server.cell, witnesses_of(server.data))
-    elif witnesses_of(server.data):
-        sequence = max(seen.sequence for seen in witnesses_of(server.data).values())
-        raise StoreNotTheLog(1, f"missing: entries 1 to {sequence} were read, the store is gone")
 
 
 async def _require(server: EmbeddedServer) -> None:
@@ -104,7 +98,7 @@ async def _keep_running(server: EmbeddedServer) -> None:
     while True:
         await server.server.wait_exit()
         await asyncio.sleep(RESTART_PAUSE_S)
-        _check(server)
+        check_folder(server.data, server.cell)
         await server.restart()
 
 
@@ -137,9 +131,7 @@ def all_parts(settings: ServiceSettings) -> Sequence[host.Parts]:
 async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
     """An embedded fleet, ready to take calls; drained at the end."""
     data.mkdir(parents=True, exist_ok=True)
-    token_file = data / "tokens.hashed.json"
-    clear_file = data / "tokens.json"
-    create_demo_tokens(token_file, clear_file)
+    token_file, tokens = prepare_tokens(data)
     settings = ServiceSettings(cell=CELL, data=data, port=port, token_file=token_file)
     async with embedded_log(data) as server:
         log = await connect(server)
@@ -165,8 +157,43 @@ async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
         address = data / "fleet.json"
         address.write_text(json.dumps({"address": f"127.0.0.1:{running.port}"}) + "\n")
         try:
-            yield Fleet(data, server, log, running, json.loads(clear_file.read_text()))
+            yield Fleet(data, server, log, running, tokens)
         finally:
             address.unlink(missing_ok=True)
             await running.stop(settings.drain_s)
             await log.close()
+
+
+def prepare_tokens(data: Path) -> tuple[Path, dict[str, str]]:
+    """The token file of a data folder, made with the demonstration's callers at the first run, and
+    their clear tokens by actor."""
+    token_file, clear_file = data / "tokens.hashed.json", data / "tokens.json"
+    create_demo_tokens(token_file, clear_file)
+    clear: dict[str, str] = json.loads(clear_file.read_text())
+    return token_file, clear
+
+
+def run_up(data: Path, port: int) -> int:
+    """Run the embedded fleet until SIGINT or SIGTERM; the exit code."""
+    telemetry.configure_logging(service="fleet")
+    return asyncio.run(_up(data, port))
+
+
+async def _up(data: Path, port: int) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with fleet(data, port) as running:
+        print(
+            f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}", flush=True
+        )
+        stopped = loop.create_task(running.host.stopped())
+        stopping = loop.create_task(stop.wait())
+        done, _ = await asyncio.wait({stopped, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (stopped, stopping):
+            task.cancel()
+        if stopped in done:
+            print(f"stopped: {stopped.result()}", file=sys.stderr)
+            return 1
+    return 0

@@ -202,7 +202,7 @@ class Replica(Generic[S]):
                 bodies = [events_pb2.InputNoted()]
             if not bodies:
                 return
-            protos = self._protos(cause, bodies, unfinished)
+            protos = self._protos(cause, event, bodies, unfinished)
         except NOT_DETERMINISTIC:
             raise
         except Exception as error:
@@ -213,17 +213,25 @@ class Replica(Generic[S]):
                 error=type(error).__qualname__,
             )
             bodies = [failed]
-            protos = self._protos(cause, bodies, False)
+            # A core that acts on failures acts on its own too, once that is in the log; but a
+            # failure to act on a failure ends there.
+            acts = events_pb2.InputFailed in self._folds
+            protos = self._protos(
+                cause, event, bodies, acts and not isinstance(event.body, events_pb2.InputFailed)
+            )
         self._evolve_own(cause, event, bodies, protos, head, now)
 
     def _answer(
         self, cause: Event, bodies: Sequence[Message], unfinished: bool, head: bytes, now: float
     ) -> None:
-        self._evolve_own(cause, cause, bodies, self._protos(cause, bodies, unfinished), head, now)
+        protos = self._protos(cause, cause, bodies, unfinished)
+        self._evolve_own(cause, cause, bodies, protos, head, now)
 
     def _protos(
-        self, cause: Event, bodies: Sequence[Message], unfinished: bool
+        self, cause: Event, event: Event, bodies: Sequence[Message], unfinished: bool
     ) -> list[entry_pb2.Event]:
+        """Answers to `cause` as recorded. They are about whom the decided event is about: a retry is
+        an operator's, what it decides again remains the partner's."""
         cause_proto = position_proto(cause.position)
         note = entry_pb2.Note(
             traceparent=cause.traceparent, build=self._build, wall_time_us=self._wall_time_us()
@@ -238,8 +246,8 @@ class Replica(Generic[S]):
                 body=encode_body(body),
                 cause=cause_proto,
                 index=index,
-                partner=cause.partner,
-                actor=cause.actor,
+                partner=event.partner,
+                actor=event.actor,
                 time_us=cause.time_us,
                 note=note,
             )
@@ -266,20 +274,21 @@ class Replica(Generic[S]):
         state = self.state
         service = self.core.service
         core_answers = self.core.answers
+        retried = isinstance(cause.body, events_pb2.RetryInput)
         for body, proto in zip(bodies, protos, strict=True):
             if type(body) in core_answers:
                 self.core.evolve(
                     state.core,
                     Event(
-                        UNLOGGED, service, False, body, cause.position, cause.partner, cause.actor,
-                        cause.time_us, cause.behaviour, event.retried, cause.traceparent,
+                        UNLOGGED, service, False, body, cause.position, proto.partner, proto.actor,
+                        cause.time_us, cause.behaviour, retried, cause.traceparent,
                     ),
                 )
             state.pending.append(Pending(proto, head, now))
         failed = isinstance(bodies[0], events_pb2.InputFailed)
-        if isinstance(cause.body, events_pb2.RetryInput):
+        if retried:
             if not failed:
-                state.failed.pop(position_of(cause.body.position), None)
+                state.failed.pop(position_of(cause.body.position), None)  # type: ignore[attr-defined]  # a RetryInput
         elif failed:
             state.failed[cause.position] = event
             if len(state.failed) > MAX_FAILED:

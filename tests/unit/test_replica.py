@@ -159,7 +159,7 @@ def test_big_work_goes_in_steps_and_other_inputs_come_between() -> None:
 
 def fail_once(log: ToyLog) -> tuple[Replica[Any], Replica[Any]]:
     front, back = Replica(TABLE, writer="r"), Replica(LIMITS, writer="r")
-    entry = log.append("table.in", input_entry("w", 1, open_table("boom")))
+    entry = log.append("table.in", input_entry("w", 1, open_table("boom"), partner="acme"))
     front.read(entry, 0.0)
     back.read(entry, 0.0)
     opened = log.answer(front)
@@ -201,6 +201,7 @@ def test_a_retry_decides_again_and_then_the_failure_is_over() -> None:
         back.read(answer, 0.0)
         assert types_of(answer) == ["InputFailed" if broken else "BookClosed"]
         assert answer.events[0].cause == Position(1, entry.sequence, 0)
+        assert (answer.events[0].partner, answer.events[0].actor) == ("acme", "partner:acme")
     assert back.state.failed == {}
     assert back.state.core.booked == ["boom"]
     noted = log.answer(front)
@@ -342,3 +343,29 @@ def test_limits_answers_are_what_they_say() -> None:
         if isinstance(event.body, limits.BookClosed)
     ]
     assert booked == ["a", "b", "c", "boom"]
+
+
+def test_a_core_that_acts_on_failures_acts_on_its_own_once_it_is_in_the_log() -> None:
+    def decide(_state: Any, event: Any) -> list[Any]:
+        match event.body:
+            case events_pb2.InputFailed():
+                return [table.TableClosed(table_id=str(event.position))]
+            case _:
+                raise ValueError
+
+    core = type(TABLE)(
+        "table", 1, 1, TABLE.state_type, TABLE.initial, TABLE.evolve, decide,
+        TABLE.folds | {events_pb2.InputFailed}, TABLE.answers,
+    )  # fmt: skip
+    log = ToyLog()
+    replica = Replica(core, writer="r")
+    replica.read(log.append("table.in", input_entry("w", 1, open_table("a"))), 0.0)
+    failed = log.answer(replica)
+    assert failed is not None
+    assert types_of(failed) == ["InputFailed"]
+    assert replica.next_append() is None
+    replica.read(failed, 0.0)
+    acted = log.answer(replica)
+    assert acted is not None
+    assert types_of(acted) == ["TableClosed"]
+    assert acted.events[0].cause == failed.events[0].position

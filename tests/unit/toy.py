@@ -104,14 +104,17 @@ def open_table(name: str) -> table.OpenTable:
     return table.OpenTable(request_id=name, spec=spec_pb2.TableSpec(table_id=name))
 
 
-def input_entry(writer: str, counter: int, *bodies: Message, time_us: int = 1_000) -> bytes:
+def input_entry(
+    writer: str, counter: int, *bodies: Message, time_us: int = 1_000, partner: str = ""
+) -> bytes:
     """The payload of an entry of inputs."""
     entry = entry_pb2.Entry(writer=writer, counter=counter)
     for body in bodies:
         entry.events.add(
             type=body.DESCRIPTOR.full_name,
             body=encode_body(body),
-            actor="operator:test",
+            partner=partner,
+            actor=f"partner:{partner}" if partner else "operator:test",
             time_us=time_us,
         )
     return entry.SerializeToString(deterministic=True)

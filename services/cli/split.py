@@ -1,0 +1,167 @@
+"""`sabot up --split`: the embedded nats-server, and each service in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.cli.fleet import CELL, DEFAULT_PORT, embedded_log, prepare_tokens
+from services.events import SERVICES
+from services.kernel.embedded import EmbeddedServer
+from services.kernel.nats_process import free_ports, write_private
+from services.kernel.tokens import Tokens
+
+STOP_WAIT_S = 20.0
+"""For a service to drain; then it is ended by force."""
+RESTART_PAUSE_S = 0.5
+"""Before a service that ended is started again."""
+
+
+@dataclass(slots=True)
+class Child:
+    """One service's process."""
+
+    service: str
+    name: str
+    port: int
+    environment: dict[str, str]
+    process: asyncio.subprocess.Process | None = None
+    keeper: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id. Raises RuntimeError while it does not run."""
+        if self.process is None or self.process.returncode is not None:
+            raise RuntimeError(f"{self.name} does not run")
+        return self.process.pid
+
+    async def start(self) -> None:
+        """Start it; it says by itself when it is ready (health)."""
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            f"services.{self.service}",
+            env=self.environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C reaches the parent, which drains its children
+        )
+
+    async def keep(self) -> None:
+        """Start it whenever it ended by itself."""
+        while True:
+            if self.process is not None:
+                await self.process.wait()
+            await asyncio.sleep(RESTART_PAUSE_S)
+            await self.start()
+
+    async def stop(self) -> None:
+        """Let it drain."""
+        if self.keeper is not None:
+            self.keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.keeper
+        if self.process is None or self.process.returncode is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.process.wait(), STOP_WAIT_S)
+        except TimeoutError:
+            self.process.kill()
+            await self.process.wait()
+
+
+@dataclass(slots=True)
+class SplitFleet:
+    """A running fleet of processes."""
+
+    data: Path
+    server: EmbeddedServer
+    tokens: dict[str, str]
+    children: list[Child] = field(default_factory=list[Child])
+
+    def child(self, name: str) -> Child:
+        """A process by its name, such as `wallet` or `wallet-2`."""
+        return next(child for child in self.children if child.name == name)
+
+    @property
+    def address(self) -> str:
+        """The front door."""
+        return f"127.0.0.1:{self.child('table').port}"
+
+
+@asynccontextmanager
+async def split_fleet(
+    data: Path, port: int = DEFAULT_PORT, replicas: int = 1, *, restart: bool = True
+) -> AsyncIterator[SplitFleet]:
+    """The fleet in processes of its own, `replicas` of each service; stopped at the end.
+
+    With `restart`, a process that ends by itself is started again."""
+    data.mkdir(parents=True, exist_ok=True)
+    token_file, tokens = prepare_tokens(data)
+    Tokens(token_file)
+    async with embedded_log(data, CELL, services=SERVICES) as server:
+        fleet = SplitFleet(data, server, tokens)
+        ports = free_ports(len(SERVICES) * replicas)
+        if port:
+            ports[0] = port
+        wallet_port = ports[SERVICES.index("wallet")]
+        for number in range(replicas):
+            for service in SERVICES:
+                index = number * len(SERVICES) + SERVICES.index(service)
+                name = service if number == 0 else f"{service}-{number + 1}"
+                environment = {
+                    **os.environ,
+                    **_environment(server, service, name, ports[index], token_file),
+                    "SABOT_WALLET_ADDRESS": f"127.0.0.1:{wallet_port}",
+                }
+                fleet.children.append(Child(service, name, ports[index], environment))
+        try:
+            for child in fleet.children:
+                await child.start()
+                if restart:
+                    child.keeper = asyncio.create_task(child.keep(), name=child.name)
+            yield fleet
+        finally:
+            await asyncio.gather(*(child.stop() for child in fleet.children))
+
+
+def _environment(
+    server: EmbeddedServer, service: str, name: str, port: int, token_file: Path
+) -> dict[str, str]:
+    """All that a service is told."""
+    credentials = server.users[service]
+    password_file = server.data / "nats" / f"{service}.password"
+    write_private(password_file, credentials.password + "\n")
+    return {
+        "SABOT_CELL": server.cell,
+        "SABOT_NAME": name,
+        "SABOT_NATS_URL": server.client_url,
+        "SABOT_NATS_USER": credentials.user,
+        "SABOT_NATS_PASSWORD_FILE": str(password_file),
+        "SABOT_NATS_MONITOR_URLS": server.monitor_url,
+        "SABOT_DATA": str(server.data),
+        "SABOT_TOKEN_FILE": str(token_file),
+        "SABOT_PORT": str(port),
+    }
+
+
+async def up_split(data: Path, port: int, replicas: int) -> int:
+    """Run until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with split_fleet(data, port, replicas) as fleet:
+        for child in fleet.children:
+            print(f"{child.name:14} process {child.pid:7}  127.0.0.1:{child.port}")
+        print(f"partners call {fleet.address}; tokens in {data / 'tokens.json'}", flush=True)
+        await stop.wait()
+    return 0
