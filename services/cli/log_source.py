@@ -1,21 +1,23 @@
 """Where a tool reads the log of a data folder: through its running server, or from the raw store.
 
-A store is never opened by a second server, and never by one for reading alone: it would "repair" it.
+A store is never opened by a second server, and never by one for reading alone: that would "repair"
+it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from services.kernel.accepted import read_accepted
 from services.kernel.embedded import FolderInUse, FolderLock, find_running, stream_folder
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
-from services.kernel.store_check import check_store
-from services.kernel.store_scan import StoreDamaged, scan_store
+from services.kernel.store_check import StoreNotTheLog, check_store
+from services.kernel.store_scan import StoreDamaged, StoreMissing, has_store, scan_store
 from services.kernel.witness import FileWitness, Witnessed
 
 BATCH = 500
@@ -84,11 +86,40 @@ def witnesses_of(data: Path) -> dict[str, Witnessed]:
     return found
 
 
-@asynccontextmanager
-async def open_source(data: Path, *, check: bool = False) -> AsyncIterator[Log]:
-    """The log of a data folder. With `check`, a store that is read raw is checked first.
+def check_folder(
+    data: Path,
+    cell: str,
+    *,
+    hash_all: bool = False,
+    progress: Callable[[int], None] = lambda _sequence: None,
+) -> None:
+    """Hold the raw store of a data folder, which must be locked, against all that vouches for it.
+    A folder that never held a log is right.
 
-    Raises NoLog, FolderInUse, StoreNotTheLog, LogUnavailable."""
+    Raises StoreNotTheLog, WitnessDamaged, AcceptedDamaged."""
+    folder, witnesses = stream_folder(data, cell), witnesses_of(data)
+    accepted = read_accepted(data).entries
+    if has_store(folder):
+        check_store(
+            folder, cell, witnesses, hash_all=hash_all, accepted=accepted, progress=progress
+        )
+    elif witnesses:
+        sequence = max(seen.sequence for seen in witnesses.values())
+        raise StoreNotTheLog(1, f"missing: entries 1 to {sequence} were read, the store is gone")
+
+
+@asynccontextmanager
+async def open_source(
+    data: Path,
+    *,
+    check: bool = False,
+    hash_all: bool = False,
+    progress: Callable[[int], None] = lambda _sequence: None,
+) -> AsyncIterator[Log]:
+    """The log of a data folder. With `check`, a store that is read raw is checked first; with
+    `hash_all`, every record's own checksum too.
+
+    Raises NoLog, FolderInUse, StoreNotTheLog, StoreMissing, LogUnavailable."""
     if not (data / "cell.json").exists():
         raise NoLog(f"there is no log in {data}")
     cell = json.loads((data / "cell.json").read_text())["cell"]
@@ -103,7 +134,9 @@ async def open_source(data: Path, *, check: bool = False) -> AsyncIterator[Log]:
         try:
             folder = stream_folder(data, cell)
             if check:
-                check_store(folder, cell, witnesses_of(data))
+                check_folder(data, cell, hash_all=hash_all, progress=progress)
+            if not has_store(folder):
+                raise StoreMissing(f"the stream of cell {cell} is gone from {data}")
             yield StoreLog(folder, cell)
         finally:
             lock.release()

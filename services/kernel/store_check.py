@@ -1,8 +1,8 @@
 """Whether a store on disk is the log that was written: before a server opens it, and by tools.
 
 The chain of hashes is followed through the raw records. Entries of answers carry the chain hash at
-their cause, so each of them vouches for everything up to there; witnesses vouch for what processes had
-read. What nobody vouches for yet, the tail, is held against the records' own checksums. Where
+their cause, so each of them vouches for everything up to there; witnesses vouch for what processes
+had read. What nobody vouches for yet, the tail, is held against the records' own checksums. Where
 something does not fit, those checksums tell which record it was.
 """
 
@@ -44,14 +44,16 @@ def check_store(
     witnesses: Mapping[str, Witnessed],
     *,
     hash_all: bool = False,
+    accepted: Mapping[int, bytes] | None = None,
     progress: Callable[[int], None] = lambda _sequence: None,
 ) -> StoreChecked:
     """Follow the chain through the whole store. Raises StoreNotTheLog, StoreMissing.
 
     `witnesses`: by process name, what each had read. `hash_all`: check every record's own checksum
-    too, which takes about a millisecond for each kilobyte.
+    too, which takes about a millisecond for each kilobyte. `accepted`: entries that an operator
+    lets pass although they cannot be understood, with the chain hash there.
     """
-    walk = _Walk(first_head(cell), witnesses)
+    walk = _Walk(first_head(cell), witnesses, accepted or {})
     torn = False
     try:
         for message in scan_store(folder, hash_after=0 if hash_all else None):
@@ -72,12 +74,15 @@ def check_store(
 class _Walk:
     """Follows the chain."""
 
-    def __init__(self, head: bytes, witnesses: Mapping[str, Witnessed]) -> None:
+    def __init__(
+        self, head: bytes, witnesses: Mapping[str, Witnessed], accepted: Mapping[int, bytes]
+    ) -> None:
         self.head = head
         self.sequence = 0
         self.vouched = 0
         """Everything up to here is vouched for by an answer or a witness."""
         self._heads: dict[int, bytes] = {0: head}
+        self._accepted = accepted
         self._witnesses = {seen.sequence: (name, seen) for name, seen in witnesses.items()}
         self._highest = max((seen.sequence for seen in witnesses.values()), default=0)
 
@@ -106,6 +111,8 @@ class _Walk:
         try:
             entry = decode_entry(payload)
         except NotUnderstood as error:
+            if self._accepted.get(sequence) == self.head:
+                return
             raise StoreNotTheLog(sequence, str(error)) from error
         cause = entry.events[-1].cause.sequence
         if not 0 < cause < sequence:

@@ -30,6 +30,7 @@ from services.kernel.log import LogMessage
 
 HEAD = struct.Struct("<IQqH")
 """Length, sequence, time, length of the subject."""
+LENGTH_BYTES = 4
 HEADERS_LENGTH = struct.Struct("<I")
 HASH_BYTES = 8
 HAS_HEADERS = 1 << 31
@@ -125,12 +126,40 @@ def _scan_block(
             _check(record, last, checksum if hashed else None, data[offset + 4 : offset + 20])
             entry = None if record.is_tombstone else _entry(record)
         except _Bad as bad:
-            torn = bad.torn and is_last
-            raise StoreDamaged(last + 1, bad.why, block.name, torn=torn) from None
+            torn, why = bad.torn and is_last, bad.why
+            if torn and _is_whole(data, offset, last + 1, checksum):
+                torn, why = False, "the record is whole, but its length is not as it was written"
+            raise StoreDamaged(last + 1, why, block.name, torn=torn) from None
         offset += record.size
         if entry is not None:
             last = entry.sequence
             yield entry
+
+
+def _is_whole(data: bytes, offset: int, sequence: int, checksum: HighwayHash) -> bool:
+    """Whether a record that seems torn is there, with all of its bytes: its checksum fits one of
+    the places where it may end. Those are the end of the block, the beginning of what looks like
+    the next record, and wherever one flipped bit of the length would have put it.
+    """
+    left = len(data) - offset
+    if left < SHORTEST_RECORD:
+        return False
+    length, *_ = HEAD.unpack_from(data, offset)
+    sizes = {left, *((length ^ (1 << bit)) & ~HAS_HEADERS for bit in range(31))}
+    following = struct.pack("<Q", sequence + 1)
+    found = data.find(following, offset + SHORTEST_RECORD)
+    while found >= 0:
+        sizes.add(found - LENGTH_BYTES - offset)
+        found = data.find(following, found + 1)
+    for size in sorted(one for one in sizes if SHORTEST_RECORD <= one <= left):
+        mended = struct.pack("<I", size | (length & HAS_HEADERS))
+        try:
+            record = _parse(mended + data[offset + LENGTH_BYTES : offset + size], 0)
+            _check(record, sequence - 1, checksum, data[offset + 4 : offset + 20])
+        except _Bad:
+            continue
+        return True
+    return False
 
 
 class _Bad(Exception):
