@@ -281,7 +281,7 @@ def find_running(data: Path) -> RunningServer | None:
 
 
 class Cluster:
-    """Three servers on this machine that keep each stream three times; for tests."""
+    """Servers on this machine for tests: one alone, or three that keep each stream three times."""
 
     def __init__(self, folder: Path, size: int = 3) -> None:
         """Keep everything below `folder`; one user with every right."""
@@ -301,7 +301,7 @@ class Cluster:
         return [server.monitor_url for server in self.servers]
 
     async def start(self) -> None:
-        """Start all servers and wait until they have a leader. Raises ServerNotStarted."""
+        """Start all servers and wait until they agree on a leader. Raises ServerNotStarted."""
         for attempt in range(PORT_TRIES):
             self._configure()
             for server in self.servers:
@@ -328,14 +328,16 @@ class Cluster:
             folder = self.folder / f"server{index + 1}"
             folder.mkdir(parents=True, exist_ok=True)
             user = {"user": self.admin.user, "password": self.admin.password}
-            config = _server_config(folder / "nats", [user]) | {
-                "server_name": f"server{index + 1}",
-                "cluster": {
+            config = _server_config(folder / "nats", [user])
+            config["server_name"] = f"server{index + 1}"
+            if self.size > 1:
+                config["cluster"] = {
                     "name": "sabot",
                     "listen": f"{HOST}:{ports[3 * index + 2]}",
                     "routes": routes,
-                },
-            }
+                    # A client that a test cuts off from one server shall not find the others.
+                    "no_advertise": True,
+                }
             self.servers.append(
                 NatsProcess(
                     folder,
@@ -346,13 +348,16 @@ class Cluster:
             )
 
     async def _wait_leader(self) -> None:
+        if self.size == 1:
+            return
         async with asyncio.timeout(CLUSTER_WAIT_S):
             while True:
                 for server in self.servers:
                     port = int(server.monitor_url.rpartition(":")[2])
                     _, body = await http_get(HOST, port, "/jsz", wait_s=5.0)
                     meta = json.loads(body).get("meta_cluster", {})
-                    if meta.get("leader") and meta.get("cluster_size") == self.size:
+                    others = meta.get("replicas") or []  # the leader lists them
+                    if len([peer for peer in others if peer.get("current")]) == self.size - 1:
                         return
                 await asyncio.sleep(POLL_S)
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from services.kernel.fence import fence_headers, header_bytes
 from services.kernel.jetstream_read import PullReader
 from services.kernel.log import (
     MAX_PAYLOAD_BYTES,
@@ -27,13 +28,8 @@ from services.kernel.nats_connection import (
     NotAnswered,
     NotSent,
     TooLarge,
-    header_bytes,
 )
 from services.kernel.streams import stream_name
-
-FENCE_HEADER = "Nats-Expected-Last-Subject-Sequence"
-"""With it the server stores an entry only behind the subject's sequence that it names. The server
-keeps it among the entry's headers."""
 
 WRONG_LAST_SEQUENCE = 10071
 """Another entry stands where this one was to stand; the description names the last sequence."""
@@ -106,7 +102,7 @@ class JetStreamLog:
         self, subject: str, payload: bytes, *, expected: int | None, wait_s: float
     ) -> int:
         """See `Log.append`."""
-        headers = None if expected is None else {FENCE_HEADER: str(expected)}
+        headers = fence_headers(expected)
         size = len(payload) + header_bytes(headers)
         if size > MAX_PAYLOAD_BYTES:
             raise AppendRefused(f"an entry of {size} bytes is above {MAX_PAYLOAD_BYTES}")

@@ -45,7 +45,7 @@ QUIET_TICKS = 4
 loop that was busy does not take its own silence for the server's."""
 INACTIVE_S = 15.0
 """The server removes a consumer that nobody has asked for so long."""
-API_WAIT_S = 2.0
+API_WAIT_S = 1.0
 """For an answer of the JetStream API; a cluster between two leaders gives none."""
 RETRY_PAUSE_S = 0.02
 """Between attempts to make a consumer."""
@@ -180,7 +180,7 @@ class PullReader:
             if loop.time() - shorter_since > SHORTER_GRACE_S:
                 raise LogUnavailable(problem)
             await asyncio.sleep(RETRY_PAUSE_S)
-        self._arrived = []
+        # What arrived and was not handed on yet stays: `_last` counts it as read.
         self._requests.clear()
         self._first, self._odd, self._ended, self._quiet = True, None, False, 0
         self._checking = self._seen is not None

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from services.kernel.fence import fence_headers, header_bytes
 from services.kernel.log import (
     MAX_PAYLOAD_BYTES,
     AppendRefused,
@@ -25,9 +26,6 @@ from services.kernel.log import (
     LogMessage,
     LogUnavailable,
 )
-
-FENCE_HEADER = "Nats-Expected-Last-Subject-Sequence"
-"""JetStream stores the fence among an entry's headers; so does this log, for equal digests."""
 
 RECORD_BYTES = 34
 """What the store adds to an entry, roughly as JetStream counts it; only `bytes_used` shows it."""
@@ -119,12 +117,12 @@ class MemoryStore:
         last = self._last_of_subject.get(subject, 0)
         if expected is not None and expected != last:
             raise FenceLost(last)
-        size = RECORD_BYTES + len(subject) + len(payload)
+        headers = fence_headers(expected)
+        size = _stored_bytes(subject, headers, payload)
         if 0 <= self.bytes_max < self.bytes_used + size:
             self.injected["full"] += 1
             raise LogFull(f"the log holds {self.bytes_used} of at most {self.bytes_max} bytes")
         sequence = len(self._entries) + 1
-        headers = {} if expected is None else {FENCE_HEADER: str(expected)}
         self._entries.append(LogMessage(sequence, subject, headers, payload))
         self._last_of_subject[subject] = sequence
         self.bytes_used += size
@@ -141,7 +139,7 @@ class MemoryStore:
         self.bytes_used = 0
         for entry in self.entries():
             self._last_of_subject[entry.subject] = entry.sequence
-            self.bytes_used += RECORD_BYTES + len(entry.subject) + len(entry.payload)
+            self.bytes_used += _stored_bytes(entry.subject, entry.headers, entry.payload)
         self._wake()
 
     def punch(self, sequence: int) -> None:
@@ -199,8 +197,9 @@ class MemoryLog:
         self, subject: str, payload: bytes, *, expected: int | None, wait_s: float
     ) -> int:
         """See `Log.append`."""
-        if len(payload) > MAX_PAYLOAD_BYTES:
-            raise AppendRefused(f"an entry of {len(payload)} bytes is above {MAX_PAYLOAD_BYTES}")
+        size = len(payload) + header_bytes(fence_headers(expected))
+        if size > MAX_PAYLOAD_BYTES:
+            raise AppendRefused(f"an entry of {size} bytes is above {MAX_PAYLOAD_BYTES}")
         faults, injected = self.faults, self.store.injected
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
@@ -357,3 +356,7 @@ class MemoryLog:
             )
         if seen is not None and self.store.at(last) not in (None, seen):
             raise LogUnavailable(f"sequence {last} is another entry than was read: rolled back")
+
+
+def _stored_bytes(subject: str, headers: Mapping[str, str], payload: bytes) -> int:
+    return RECORD_BYTES + len(subject) + header_bytes(headers) + len(payload)

@@ -9,7 +9,8 @@ The traps of nats-py 2.16 that were measured, and what is done here about each:
 - a payload that fits with headers that make it too large ends the client for good: the sum is
   checked before anything is sent;
 - a request outlives its connection: when that breaks, everything waiting fails at once;
-- some errors close the client although it may reconnect for ever: then it is replaced.
+- some errors close the client although it may reconnect for ever: then it is replaced;
+- a connection that fails in its first words is forgotten without being closed: it is closed here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from services.kernel.fence import header_bytes
 from services.kernel.log import LogUnavailable
 
 logger = logging.getLogger(__name__)
@@ -260,12 +262,19 @@ class NatsConnection:
         forbidden = FORBIDDEN.search(str(error))
         if forbidden is None:
             logger.info("nats: %s", _words(error))
+            self._close_failed_attempt()
             return
         subject = forbidden.group(1).lower()
         logger.warning("nats: not allowed to publish to %s", subject)
         for asked, future in self._requests.values():
             if asked.lower() == subject and not future.done():
                 future.set_exception(Forbidden(f"this user may not publish to {asked}"))
+
+    def _close_failed_attempt(self) -> None:
+        if self._client is not None and not self._client.is_connected:
+            transport: Any = self._client._transport  # noqa: SLF001 -- nobody else closes it
+            if transport is not None:
+                transport.close()
 
     async def _on_disconnected(self) -> None:
         self._up.clear()
@@ -297,14 +306,6 @@ class NatsConnection:
                 future.set_exception(NotAnswered("the connection broke"))
         for listener in list(self._lost_listeners):
             listener()
-
-
-def header_bytes(headers: Mapping[str, str] | None) -> int:
-    """What headers add to a message on the wire and in the store, bytes."""
-    if not headers:
-        return 0
-    lines = sum(len(key.encode()) + len(value.encode()) + 4 for key, value in headers.items())
-    return len("NATS/1.0\r\n") + lines + len("\r\n")
 
 
 def _words(error: Exception) -> str:

@@ -7,6 +7,7 @@ by the users' permissions; flags alone do not stop an update of the stream itsel
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -19,6 +20,11 @@ CELL_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 """What a cell may be called: it is a token of subjects, of the stream's name and of a folder's."""
 
 STREAM_NOT_FOUND = 10059
+CLUSTER_NOT_READY = frozenset({10004, 10005, 10008, 10009})
+"""Incomplete, no peers for placement, unavailable, no leader: it may be so while servers start."""
+
+RETRY_PAUSE_S = 0.1
+"""Between attempts to make a stream in a cluster that is not ready."""
 
 STREAM_WAIT_S = 10.0
 """For the making of a stream; a cluster that has just started must find its leader first."""
@@ -143,17 +149,31 @@ async def require_stream(
     if not config:
         if not may_create:
             raise StreamMissing(f"the stream {stream_name(cell)} is gone")
-        definition = stream_definition(cell, replicas=replicas, max_bytes=max_bytes)
-        subject = f"STREAM.CREATE.{stream_name(cell)}"
-        answer = await _ask(connection, subject, definition, wait_s)
-        if "error" in answer:
-            raise LogUnavailable(f"the log's stream: {answer['error'].get('description')}")
-        config = answer["config"]
+        config = await _create(
+            connection, stream_definition(cell, replicas=replicas, max_bytes=max_bytes), wait_s
+        )
         created = True
     found = deviations(config, cell, replicas=replicas)
     if found:
         raise StreamUnfit(stream_name(cell), found)
     return created
+
+
+async def _create(
+    connection: NatsConnection, definition: Mapping[str, Any], wait_s: float
+) -> dict[str, Any]:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_s
+    while True:
+        left = max(0.0, deadline - loop.time())
+        answer = await _ask(connection, f"STREAM.CREATE.{definition['name']}", definition, left)
+        error = answer.get("error")
+        if error is None:
+            config: dict[str, Any] = answer["config"]
+            return config
+        if error.get("err_code") not in CLUSTER_NOT_READY or loop.time() >= deadline:
+            raise LogUnavailable(f"the log's stream: {error.get('description')}")
+        await asyncio.sleep(RETRY_PAUSE_S)
 
 
 async def _ask(
