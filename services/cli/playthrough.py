@@ -98,8 +98,7 @@ class Playthrough:
     def _rows(self) -> Iterable[str]:
         rows = [_cells(one.event) for one in self.shown]
         widths = [
-            max(least, *(len(row[place]) for row in rows))
-            for place, least in enumerate(COLUMNS)
+            max(least, *(len(row[place]) for row in rows)) for place, least in enumerate(COLUMNS)
         ]
         names = ("position", "cause", "time", "actor", "subject", "event", "details")
         yield _row(names, widths)
@@ -277,5 +276,3 @@ def cards_of(body: Message) -> list[str]:
             return [*baccarat.player_cards, *baccarat.banker_cards]
         case _:
             return []
-
-

@@ -26,7 +26,7 @@ class Progress:
         self._task: Any = None
         self._shown = sys.stderr.isatty()
 
-    def __call__(self, done: int, total: int, events: int = 0) -> None:
+    def __call__(self, done: int, total: int | None = None, events: int = 0) -> None:
         now = time.monotonic()
         if not self._shown or now < self._next:
             return

@@ -36,9 +36,7 @@ def readable(value: Any) -> Json:
     if isinstance(value, Position):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            one.name: readable(getattr(value, one.name)) for one in dataclasses.fields(value)
-        }
+        return {one.name: readable(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {_key(key): readable(item) for key, item in value.items()}
     return [readable(item) for item in value]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
@@ -52,14 +51,23 @@ class Verified:
         )
 
 
-async def verify(log: Log, progress: Callable[[int, int], None] | None = None) -> Verified:
-    """Decide a whole log again. `progress(events, of_entries)` is told how far it is, now and then.
+async def verify(
+    log: Log,
+    progress: Callable[[int, int, int], None] | None = None,
+    accepted: Mapping[int, bytes] | None = None,
+) -> Verified:
+    """Decide a whole log again. `progress(entries, of_entries, events)` is told how far it is, now
+    and then. `accepted`: see LogReader.
 
     Raises LogBroken, LogUnavailable."""
     began = time.perf_counter()
     types = event_types()
     last = (await log.info(wait_s=5.0)).last_sequence
-    reader = LogReader(log.cell, types)
+
+    def new_reader() -> LogReader:
+        return LogReader(log.cell, types, accepted=accepted)
+
+    reader = new_reader()
     replicas: dict[str, AnyReplica] = {
         core.service: Replica(core, writer="replay") for core in CORES
     }
@@ -74,9 +82,9 @@ async def verify(log: Log, progress: Callable[[int, int], None] | None = None) -
                 except Diverged as diverged:
                     found.differences.append(diverged)
                     compared += replica.answers_compared + 1
-                    replicas[service] = await _recorded(replica, log, entry.sequence, types)
+                    replicas[service] = await _recorded(replica, log, entry.sequence, new_reader)
         if progress is not None:
-            progress(reader.state.sequence, last)
+            progress(reader.state.sequence, last, found.events)
         await asyncio.sleep(0)
     found.answers = compared + sum(one.answers_compared for one in replicas.values())
     found.sums = sums(replicas["wallet"].state.core)
@@ -85,13 +93,15 @@ async def verify(log: Log, progress: Callable[[int, int], None] | None = None) -
     return found
 
 
-async def _recorded(replica: AnyReplica, log: Log, last: int, types: Any) -> AnyReplica:
-    """The same replica with what is recorded instead of what was decided, so that the rest of the log
-    is judged by what was said."""
+async def _recorded(
+    replica: AnyReplica, log: Log, last: int, new_reader: Callable[[], LogReader]
+) -> AnyReplica:
+    """The same replica with what is recorded instead of what was decided, so that the rest of the
+    log is judged by what was said."""
     again = await rebuild(
         replica.core,
         log=log,
-        new_reader=lambda: LogReader(log.cell, types),
+        new_reader=new_reader,
         last=last,
         writer="replay",
         build="",

@@ -19,6 +19,7 @@ from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.cores import CORES
+from services.cli.fleet import CELL, connect, embedded_log
 from services.events import event_types
 from services.games.rule_sets import baccarat
 from services.kernel.edge import Outcome
@@ -31,7 +32,6 @@ from services.kernel.witness import FileWitness, Witness
 from services.shoe.custodian import KEY_BYTES, Custodian, KeyRing
 from services.table.timers import Timers
 
-CELL = "main"
 EPOCH_US = 1_700_000_000_000_000
 """Virtual time begins here."""
 DEALER = "operator:dealer1"
@@ -198,9 +198,7 @@ class SmallCell:
         """Open a round; its id."""
         one = self.process.state("table").tables[table_id]
         await self.until(lambda: one.running is None and one.shoe_ready, "a round may open")
-        opened = await self.order(
-            table.OpenRound(table_id=table_id, source=table.SOURCE_OPERATOR)
-        )
+        opened = await self.order(table.OpenRound(table_id=table_id, source=table.SOURCE_OPERATOR))
         if not isinstance(opened, table.RoundOpened):
             raise TypeError(f"no round opens: {opened}")
         return opened.round_id
@@ -250,8 +248,9 @@ class SmallCell:
     async def over(self, round_id: str, act: Callable[[], Awaitable[Any]]) -> None:
         """Do something, and wait until a round is over by it."""
         await self.event(
-            lambda event: isinstance(event.body, table.RoundClosed)
-            and event.body.round_id == round_id,
+            lambda event: (
+                isinstance(event.body, table.RoundClosed) and event.body.round_id == round_id
+            ),
             act,
         )
 
@@ -282,8 +281,6 @@ async def memory_cell(
 @asynccontextmanager
 async def real_cell(data: Path, seed: int = 1) -> AsyncIterator[SmallCell]:
     """A cell on an embedded nats-server in a data folder, with a witness, as a fleet has it."""
-    from services.cli.fleet import connect, embedded_log  # noqa: PLC0415 -- until parts land
-
     async with embedded_log(data) as server:
         log = await connect(server)
         witness = FileWitness(data / "witness" / "fleet")

@@ -1,0 +1,60 @@
+"""Which errors the command expects: what they say is for a person, a traceback is not needed."""
+
+from __future__ import annotations
+
+from services.cli.acceptance import NotAcceptable
+from services.cli.inspect_state import PositionUnknown
+from services.cli.log_source import NoLog
+from services.cli.playthrough import RoundUnknown
+from services.kernel.accepted import AcceptedDamaged
+from services.kernel.embedded import FolderInUse
+from services.kernel.log import LogUnavailable
+from services.kernel.nats_process import ServerNotStarted
+from services.kernel.projections import ProjectionAhead
+from services.kernel.reader import LogBroken
+from services.kernel.replica import BehaviourUnknown
+from services.kernel.settings import BadSettings
+from services.kernel.store_check import StoreNotTheLog
+from services.kernel.store_scan import StoreDamaged, StoreMissing
+from services.kernel.streams import StreamMissing, StreamUnfit
+from services.kernel.tokens import BadTokenFile
+from services.kernel.witness import WitnessDamaged
+from services.shoe.custodian import KeyFileUnusable
+
+EXPECTED = (
+    AcceptedDamaged,
+    BadSettings,
+    BehaviourUnknown,
+    FolderInUse,
+    KeyFileUnusable,
+    LogBroken,
+    LogUnavailable,
+    NoLog,
+    NotAcceptable,
+    OSError,
+    PositionUnknown,
+    ProjectionAhead,
+    RoundUnknown,
+    ServerNotStarted,
+    StoreDamaged,
+    StoreMissing,
+    StoreNotTheLog,
+    StreamMissing,
+    StreamUnfit,
+    BadTokenFile,
+    WitnessDamaged,
+)
+"""Raised where the world is not as it must be, not where the program is wrong."""
+
+DAMAGE = (LogBroken, StoreDamaged, StoreMissing, StoreNotTheLog, StreamMissing)
+"""Of these: the log is not what was written."""
+
+
+def in_one_line(error: BaseException) -> str | None:
+    """What to tell of an expected error; None for any other."""
+    if not isinstance(error, EXPECTED):
+        return None
+    told = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, DAMAGE):
+        told = f"the log is damaged: {told}"
+    return told

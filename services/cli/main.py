@@ -1,0 +1,462 @@
+"""The command `sabot`. Everything heavy is imported when a verb needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from services.cli.replay import Verified
+    from services.kernel.log import Log
+    from services.kernel.replica import Diverged
+
+T = TypeVar("T")
+
+EXIT_CODES = (
+    "Exit codes: 0 all is right; 1 something is wrong (differences, damage, a folder in use); "
+    "2 the command was not understood."
+)
+RIGHT, WRONG, USAGE = 0, 1, 2
+INTERRUPTED = 130
+"""As shells have it for Ctrl-C."""
+
+app = typer.Typer(
+    help="The back end of live table games: a fleet, its log, and the proof.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+projections = typer.Typer(
+    help="What may be asked of a log, kept in SQL.", epilog=EXIT_CODES, no_args_is_help=True
+)
+log_app = typer.Typer(
+    help="The log itself: its head, and what an operator accepts of it.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+)
+app.add_typer(projections, name="projections")
+app.add_typer(log_app, name="log")
+
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="The data folder.", file_okay=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+DATA = Path("data")
+
+
+# ---- the fleet ---------------------------------------------------------------------------------
+
+
+@app.command(epilog=EXIT_CODES)
+def up(
+    data: Data = DATA,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where it takes calls; 0: any free port.")
+    ] = 7400,
+    split: Annotated[
+        bool, typer.Option("--split", help="Each service in a process of its own.")
+    ] = False,
+    replicas: Annotated[
+        int, typer.Option(min=1, max=9, help="With --split: so many processes a service.")
+    ] = 1,
+) -> None:
+    """Run a fleet with its own nats-server, until Ctrl-C or SIGTERM, which drain it."""
+    with _plainly():
+        if split:
+            from services.cli.split import up_split
+
+            code = asyncio.run(up_split(data, port, replicas))
+        else:
+            from services.cli.fleet import run_up
+
+            code = run_up(data, port)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EXIT_CODES)
+def demo(
+    data: Data = DATA,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="End after so many rounds; else at Ctrl-C.")
+    ] = None,
+    tables: Annotated[int, typer.Option(min=1, max=100, help="Tables to open.")] = 1,
+) -> None:
+    """A fleet, a table and accounts that bet; a line for each round, and the proof at the end."""
+    with _plainly():
+        from services.cli.demo import run_demo
+
+        code = run_demo(data, rounds, tables)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EXIT_CODES)
+def simulate(
+    seeds: Annotated[int, typer.Option(min=1, help="How many runs.")] = 200,
+    first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="At least so many rounds a seed.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """The whole fleet in one process on a log that fails on demand, seed after seed."""
+    with _plainly():
+        from services.cli.simulate import run_simulation
+
+        code = run_simulation(seeds=seeds, first=first, rounds=rounds, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EXIT_CODES)
+def bench(as_json: AsJson = False) -> None:
+    """Measure the fleet against a bare echo and against one SQL transaction a bet."""
+    with _plainly():
+        from services.cli.bench import run_bench
+
+        code = run_bench(as_json=as_json)
+    raise typer.Exit(code)
+
+
+# ---- the log and what it proves ----------------------------------------------------------------
+
+
+@app.command(epilog=EXIT_CODES)
+def replay(
+    data: Data = DATA,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Decide everything again and compare byte for byte.")
+    ] = False,
+    round_id: Annotated[
+        str, typer.Option("--round", metavar="ID", help="Print the playthrough of a round.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Replay the log of a data folder: through its running server, or raw where none runs.
+
+    --verify ends with one line that sums up the whole log; 0 differences and accounts that sum to
+    0 are right. A log that is damaged names the first bad or missing entry.
+    """
+    if verify == bool(round_id):
+        raise typer.BadParameter("say either --verify or --round ID")
+    if round_id:
+        _run(_print_round(data, round_id, as_json))
+    else:
+        raise typer.Exit(_run(_verify(data, as_json)))
+
+
+@app.command(epilog=EXIT_CODES)
+def rounds(data: Data = DATA, as_json: AsJson = False) -> None:
+    """Every round of the log: its table, where it opened, and how far it is.
+
+    States: betting, dealing, paying, returning; paid and returned are over.
+    """
+    _run(_print_rounds(data, as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def state(
+    service: Annotated[str, typer.Argument(help="table, limits, wallet, shoe, rules, …")],
+    data: Data = DATA,
+    at: Annotated[
+        str, typer.Option(metavar="POSITION", help="1/123/0, or 123 for all of an entry.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """What a service knows at a position of the log (or at its end), and the digest of that."""
+    _run(_print_state(service, data, at, as_json))
+
+
+@projections.command(epilog=EXIT_CODES)
+def rebuild(
+    data: Data = DATA,
+    service: Annotated[
+        str, typer.Option(help="One service's only: table, wallet or settlement.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Empty the projections and fold the log into them anew. A running fleet's go on by
+    themselves afterwards."""
+    _run(_rebuild(data, service, as_json))
+
+
+@log_app.command(epilog=EXIT_CODES)
+def head(
+    data: Data = DATA,
+    at: Annotated[
+        int | None, typer.Option(min=0, metavar="SEQUENCE", help="At this entry, not the last.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The chain hash at the end of the log, SEQUENCE:HASH: it stands for every bit before it."""
+    _run(_print_head(data, at, as_json))
+
+
+@log_app.command(epilog=EXIT_CODES)
+def accept(
+    head: Annotated[
+        str, typer.Argument(metavar="[HEAD]", help="SEQUENCE:HASH, as `sabot log head` says.")
+    ] = "",
+    data: Data = DATA,
+    reason: Annotated[str, typer.Option(help="Why. It goes into the log.")] = "",
+    operator: Annotated[str, typer.Option(help="Who decides; else the login name.")] = "",
+    entry: Annotated[
+        bool, typer.Option("--entry", help="Let one entry pass that cannot be understood.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a log that is shorter than, or differs from, what was witnessed.
+
+    The fleet must be stopped. Without HEAD it only says what would be lost. With HEAD, which must
+    be the end of the log as it stands, and a reason, processes may start from there; the log tells
+    of it at the next start. What the lost entries held is gone for good: look for a copy first.
+    """
+    if head and not reason.strip():
+        raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
+    if entry and not head:
+        raise typer.BadParameter("name the entry as SEQUENCE:HASH", param_hint="HEAD")
+    _run(_accept(data, head, reason, operator, entry=entry, as_json=as_json))
+
+
+# ---- how they do it ----------------------------------------------------------------------------
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Errors that are expected become one line and exit code 1."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read our output has enough of it.
+        sys.stderr.close()
+        raise typer.Exit(RIGHT) from None
+    except Exception as error:
+        from services.cli.failures import in_one_line
+
+        told = in_one_line(error)
+        if told is None:
+            raise
+        print(f"sabot: {told}", file=sys.stderr)
+        raise typer.Exit(WRONG) from None
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    with _plainly():
+        return asyncio.run(work)
+    raise typer.Exit(WRONG)  # never reached: _plainly ends otherwise
+
+
+def _dump(what: Any) -> None:
+    print(json.dumps(what, ensure_ascii=False))
+
+
+@asynccontextmanager
+async def _opened(
+    data: Path, *, hash_all: bool = False
+) -> AsyncIterator[tuple[Log, Mapping[int, bytes]]]:
+    """The log of a folder, checked where it is raw, and the entries that were accepted."""
+    from services.cli.log_source import open_source, witnesses_of
+    from services.cli.progress import progress
+    from services.kernel.accepted import read_accepted
+
+    accepted = read_accepted(data).entries
+    known = max((seen.sequence for seen in witnesses_of(data).values()), default=None)
+    with progress("checking") as shown:
+        async with open_source(
+            data, check=True, hash_all=hash_all, progress=lambda done: shown(done, known)
+        ) as log:
+            shown.close()
+            yield log, accepted
+
+
+async def _verify(data: Path, as_json: bool) -> int:
+    from services.cli.progress import progress
+    from services.cli.replay import verify
+
+    async with _opened(data, hash_all=True) as (log, accepted):
+        with progress("deciding again") as shown:
+            found = await verify(log, shown, accepted)
+    if as_json:
+        _dump(_verified_json(found))
+        return RIGHT if found.right else WRONG
+    for difference in found.differences:
+        print(difference_line(difference))
+    rate = found.events / found.seconds if found.seconds else 0.0
+    print(
+        f"read {found.events:,} events in {found.last_sequence:,} entries, {found.seconds:.2f} s, "
+        f"{rate:,.0f} events/s, head {found.last_sequence}:{found.head.hex()}"
+    )
+    print(found.line())
+    return RIGHT if found.right else WRONG
+
+
+def difference_line(difference: Diverged) -> str:
+    """A recorded answer that does not follow: where, to what, and both versions."""
+    told = difference_json(difference)
+    return (
+        f"difference at {told['position']}: {told['service']} answered {told['cause']} with "
+        f"{json.dumps(told['recorded'])}; expected {json.dumps(told['expected'])}"
+    )
+
+
+def difference_json(difference: Diverged) -> dict[str, Any]:
+    """The same for programs; `expected` is null where there should be no answer."""
+    from services.cli.readable import readable_message
+    from services.events import event_types
+
+    types = event_types()
+
+    def shown(proto: Any) -> Any:
+        if proto is None:
+            return None
+        return {
+            **readable_message(proto),
+            "body": readable_message(types.decode(proto.type, proto.body)),
+            "note": None,
+        }
+
+    return {
+        "position": str(difference.position),
+        "service": difference.service,
+        "cause": readable_message(difference.recorded.cause),
+        "expected": shown(difference.expected),
+        "recorded": shown(difference.recorded),
+    }
+
+
+def _verified_json(found: Verified) -> dict[str, Any]:
+    return {
+        "right": found.right,
+        "rounds": found.rounds,
+        "bets": found.bets,
+        "answers": found.answers,
+        "differences": [difference_json(one) for one in found.differences],
+        "sums": found.sums,
+        "events": found.events,
+        "last_sequence": found.last_sequence,
+        "head": found.head.hex(),
+        "seconds": round(found.seconds, 3),
+        "line": found.line(),
+    }
+
+
+async def _print_round(data: Path, round_id: str, as_json: bool) -> None:
+    from services.cli.playthrough import playthrough
+    from services.cli.progress import progress
+
+    async with _opened(data) as (log, accepted):
+        with progress("reading") as shown:
+            found = await playthrough(log, round_id, accepted, shown)
+    if as_json:
+        _dump(found.json())
+    else:
+        print(found.text(), end="")
+
+
+async def _print_rounds(data: Path, as_json: bool) -> None:
+    from services.cli.progress import progress
+    from services.cli.rounds import list_rounds, table_text
+
+    async with _opened(data) as (log, accepted):
+        with progress("reading") as shown:
+            found = await list_rounds(log, accepted, shown)
+    if as_json:
+        _dump({"rounds": [one.json() for one in found]})
+    else:
+        print(table_text(found))
+
+
+async def _print_state(service: str, data: Path, at: str, as_json: bool) -> None:
+    from services.cli.inspect_state import parse_position, place, state_at
+    from services.cli.progress import progress
+    from services.events import SERVICES
+
+    if service not in SERVICES:
+        raise typer.BadParameter(f"the services are {', '.join(SERVICES)}", param_hint="SERVICE")
+    try:
+        position = parse_position(at) if at else None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--at") from None
+    async with _opened(data) as (log, accepted):
+        with progress("folding") as shown:
+            found = await state_at(log, service, position, accepted, shown)
+    if as_json:
+        _dump(found.json())
+        return
+    print(json.dumps(found.state, indent=2, ensure_ascii=False))
+    print(f"{service} at {place(found.position)}: digest {found.digest}")
+
+
+async def _rebuild(data: Path, service: str, as_json: bool) -> None:
+    from services.cli.progress import progress
+    from services.cli.rebuild import PROJECTIONS, rebuild_projection
+
+    if service and service not in PROJECTIONS:
+        raise typer.BadParameter(
+            f"{', '.join(PROJECTIONS)} have projections", param_hint="--service"
+        )
+    done: list[dict[str, Any]] = []
+    async with _opened(data) as (log, accepted):
+        for name in [service] if service else list(PROJECTIONS):
+            with progress(f"projection {name}") as shown:
+                found = await rebuild_projection(data, name, log, accepted, shown)
+            done.append(found.json())
+            if not as_json:
+                print(found.line())
+    if as_json:
+        _dump({"projections": done})
+
+
+async def _print_head(data: Path, at: int | None, as_json: bool) -> None:
+    from services.cli.acceptance import head_at
+    from services.cli.log_source import open_source
+
+    # Unchecked: this is what one looks at when a check has failed.
+    async with open_source(data) as log:
+        found = await head_at(log, at)
+    if as_json:
+        _dump({"sequence": found.sequence, "head": found.head.hex()})
+    else:
+        print(found)
+
+
+async def _accept(
+    data: Path, text: str, reason: str, operator: str, *, entry: bool, as_json: bool
+) -> None:
+    from services.cli.acceptance import accept_entry, accept_head, examine, parse_head
+
+    if not text:
+        loss = await examine(data)
+    else:
+        try:
+            wanted = parse_head(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="HEAD") from None
+        if entry:
+            await accept_entry(data, wanted, reason, operator)
+            print(f"accepted: entry {wanted} is read over; the log tells of it at the next start")
+            return
+        loss = await accept_head(data, wanted, reason, operator)
+    if as_json:
+        _dump({**loss.json(), "accepted": bool(text)})
+        return
+    for line in loss.lines():
+        print(line)
+    if text:
+        print("accepted; the log tells of it at the next start")
+        print("projections may have seen what is lost: sabot projections rebuild")
+    elif loss.witnessed:
+        print(f"to go on without it: sabot log accept {loss.head} --reason … --data {data}")
+    else:
+        print("nothing is lost")
+
+
+if __name__ == "__main__":
+    app()
