@@ -28,10 +28,10 @@ from services.kernel.log import Log
 from services.kernel.process import Process, Shell
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
-from services.kernel.reader import LogReader
+from services.kernel.reader import LogReader, ReaderState
 from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
-from services.kernel.snapshot import SnapshotFolder
+from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
 from services.kernel.telemetry_names import ALARM
 from services.kernel.witness import FileWitness
 
@@ -204,7 +204,9 @@ async def _projectors(
     settings: ServiceSettings,
     accepted: Accepted,
 ) -> dict[str, Projector]:
-    read_events = events_of(log, types, accepted.entries)
+    read_events = events_of(
+        log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")
+    )
     projectors: dict[str, Projector] = {}
     for part in parts:
         if part.projection is None:
@@ -227,15 +229,19 @@ def database_url(data: Path, service: str) -> str:
 
 
 def events_of(
-    log: Log, types: EventTypes, accepted: Mapping[int, bytes] | None = None
+    log: Log,
+    types: EventTypes,
+    accepted: Mapping[int, bytes] | None = None,
+    snapshots: SnapshotFolder | None = None,
 ) -> Callable[[int], AsyncIterator[tuple[int, bytes, list[Event]]]]:
-    """A reader of the log's entries for projections. It reads from the beginning, since log time
-    and the chain of hashes come from there, and hands out what lies after the place asked for.
+    """A reader of the log's entries for projections. Log time and the chain of hashes come from the
+    log's beginning; a snapshot holds both, so that it need not be read from there each time.
     `accepted`: see LogReader."""
 
     async def read(after: int) -> AsyncIterator[tuple[int, bytes, list[Event]]]:
         info = await log.info(wait_s=5.0)
-        reader = LogReader(log.cell, types, accepted=accepted)
+        state = _state_before(snapshots, after) if snapshots else None
+        reader = LogReader(log.cell, types, state, accepted=accepted)
         async for entries in entries_until(log, reader, info.last_sequence):
             for entry in entries:
                 if entry.sequence > after:
@@ -243,6 +249,14 @@ def events_of(
             await asyncio.sleep(0)
 
     return read
+
+
+def _state_before(snapshots: SnapshotFolder, sequence: int) -> ReaderState | None:
+    for taken in snapshots.sets():
+        if taken.sequence <= sequence:
+            with contextlib.suppress(SnapshotUnusable):
+                return reader_of(next(iter(taken.raw.values())))
+    return None
 
 
 async def _follow_readiness(process: Process, server: Server) -> None:

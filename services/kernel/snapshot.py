@@ -30,6 +30,7 @@ from services.kernel.event import Core
 from services.kernel.reader import ReaderState
 from services.kernel.replica import ReplicaState
 
+DIGEST_BYTES = 32
 KEPT = 3
 """Sets kept: the newest may have been taken just before a crash and not be named in the log yet."""
 
@@ -244,8 +245,19 @@ class SnapshotSet:
         return service, self.sequence, digest(self.raw[service])
 
 
+def reader_of(raw: bytes) -> ReaderState:
+    """The reader's part of a snapshot, whosever it is. Raises SnapshotUnusable."""
+    try:
+        part = json.dumps(json.loads(raw)[2]).encode()
+    except (ValueError, TypeError, IndexError) as error:
+        raise SnapshotUnusable("not a snapshot") from error
+    state: ReaderState = StateCodec().loads(ReaderState, part)
+    return state
+
+
 class SnapshotFolder:
-    """Snapshots as files, `<sequence>/<service>`. They are caches: whatever is odd is passed over."""
+    """Snapshots as files, `<sequence>/<service>`, each with its digest behind it. They are caches:
+    whatever is odd or damaged is passed over."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -256,7 +268,7 @@ class SnapshotFolder:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         for service, raw in snapshot_set.raw.items():
-            (part / service).write_bytes(raw)
+            (part / service).write_bytes(raw + digest(raw))
         whole = self._folder / str(snapshot_set.sequence)
         shutil.rmtree(whole, ignore_errors=True)
         part.rename(whole)
@@ -269,10 +281,12 @@ class SnapshotFolder:
         for sequence in self._sequences():
             folder = self._folder / str(sequence)
             try:
-                raw = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+                files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
             except OSError:
                 continue
-            found.append(SnapshotSet(sequence, raw))
+            raw = {name: whole[:-DIGEST_BYTES] for name, whole in files.items()}
+            if raw and all(digest(raw[name]) == files[name][-DIGEST_BYTES:] for name in raw):
+                found.append(SnapshotSet(sequence, raw))
         return found
 
     def _sequences(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from services.kernel.recovery import read_message
 from services.kernel.replica import Replica
 from services.kernel.snapshot import (
     Snapshot,
+    SnapshotFolder,
+    SnapshotSet,
     SnapshotUnusable,
     StateCodec,
     decode_snapshot,
@@ -67,3 +70,17 @@ def test_another_schema_or_service_and_damage_are_refused() -> None:
     for cut in range(20, len(raw), 7):
         with pytest.raises(SnapshotUnusable):
             decode_snapshot(codec, TABLE, raw[:cut])
+
+
+def test_a_damaged_file_is_passed_over_and_old_sets_go(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    assert folder.sets() == []
+    for sequence in range(1, 6):
+        folder.save(SnapshotSet(sequence, {"table": b"t%d" % sequence, "limits": b"l"}))
+    assert [one.sequence for one in folder.sets()] == [5, 4, 3]
+    path = tmp_path / "snapshots" / "5" / "limits"
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    (tmp_path / "snapshots" / "4" / "table").write_bytes(b"")
+    assert [(one.sequence, dict(one.raw)) for one in folder.sets()] == [
+        (3, {"table": b"t3", "limits": b"l"})
+    ]
