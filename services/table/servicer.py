@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -67,7 +68,7 @@ class PartnerServicer:
         scope = ("ListTables", self._edge.cell)
         after = open_token(request.page_token, scope, 1)[0] if request.page_token else ""
         ids = [table_id for table_id in self._tables.ids() if table_id > after]
-        shown = [await self._tables.table(table_id) for table_id in ids[: limit + 1]]
+        shown = await asyncio.gather(*map(self._tables.table, ids[: limit + 1]))
         found = [table for table in shown if table is not None]
         count = fill_page(found, limit, lambda table: table.ByteSize())
         response = partners.ListTablesResponse(tables=found[:count])

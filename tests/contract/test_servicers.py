@@ -1,0 +1,215 @@
+"""Every service's servicer fits its proto: all methods, right types, right callers; and the front
+door passes the wallet's calls on as they are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator
+from types import NoneType
+from typing import Any, get_type_hints
+
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from sabot.audit.v1 import audit_service_pb2
+from sabot.limits.v1 import limits_service_pb2
+from sabot.money.v1.money_pb2 import Money
+from sabot.partner.v1 import partner_service_pb2
+from sabot.rules.v1 import rules_service_pb2
+from sabot.settlement.v1 import settlement_service_pb2
+from sabot.shoe.v1 import shoe_service_pb2
+from sabot.table.v1 import operator_service_pb2
+from sabot.wallet.v1 import events_pb2, wallet_service_pb2
+from services.audit.servicer import AuditServicer
+from services.kernel.call import Access
+from services.kernel.edge import EdgeBusy
+from services.kernel.grpc_server import Server, method_name
+from services.kernel.tokens import Caller, Role
+from services.limits.servicer import LimitsServicer
+from services.rules.servicer import RulesServicer
+from services.settlement.servicer import SettlementServicer
+from services.shoe.servicer import ShoeServicer
+from services.table.front_door import WalletFrontDoor
+from services.table.operator_servicer import TableOperatorServicer
+from services.table.servicer import PartnerServicer
+from services.wallet.domain.state import WalletState
+from services.wallet.servicer import WalletServicer
+from tests.unit.fake_edge import FakeEdge, FakeQueries
+
+UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
+SERVED: list[tuple[Any, str, type]] = [
+    (partner_service_pb2, "PartnerService", PartnerServicer),
+    (operator_service_pb2, "TableOperatorService", TableOperatorServicer),
+    (wallet_service_pb2, "WalletService", WalletServicer),
+    (wallet_service_pb2, "WalletService", WalletFrontDoor),
+    (limits_service_pb2, "LimitsService", LimitsServicer),
+    (rules_service_pb2, "RulesService", RulesServicer),
+    (shoe_service_pb2, "ShoeService", ShoeServicer),
+    (settlement_service_pb2, "SettlementService", SettlementServicer),
+    (audit_service_pb2, "AuditService", AuditServicer),
+]
+METHODS = [
+    pytest.param(servicer, method, id=f"{servicer.__name__}.{method.name}")
+    for module, name, servicer in SERVED
+    for method in module.DESCRIPTOR.services_by_name[name].methods
+]
+ROLES_NAMED = {
+    "OpenTable": {Role.SUPERVISOR},
+    "CloseTable": {Role.SUPERVISOR},
+    "OpenRound": {Role.DEALER, Role.SUPERVISOR},
+    "CloseBetting": {Role.DEALER, Role.SUPERVISOR},
+    "SuspendRound": {Role.DEALER, Role.SUPERVISOR},
+    "ResumeRound": {Role.SUPERVISOR},
+    "VoidRound": {Role.SUPERVISOR},
+    "ActivateBehaviour": {Role.SUPERVISOR},
+    "RetryInput": {Role.SUPERVISOR},
+    "BlockAccount": {Role.SUPERVISOR},
+    "UnblockAccount": {Role.SUPERVISOR},
+    "GetAudit": {Role.AUDITOR},
+}
+"""Methods that only operators may call, with the roles that the protos name."""
+
+
+@pytest.mark.parametrize(("servicer", "method"), METHODS)
+def test_a_method_takes_and_gives_what_its_proto_says(
+    servicer: type, method: MethodDescriptor
+) -> None:
+    served = getattr(servicer, method_name(method.name))
+    hints = get_type_hints(served)
+    answer = GetMessageClass(method.output_type)
+    assert hints["request"] is GetMessageClass(method.input_type)
+    if method.server_streaming:
+        assert hints["return"] == AsyncIterator[answer]  # type: ignore[valid-type]  # by descriptor
+        assert inspect.isasyncgenfunction(served)
+    else:
+        assert hints["return"] is answer
+        assert inspect.iscoroutinefunction(served)
+
+
+@pytest.mark.parametrize(("servicer", "method"), METHODS)
+def test_a_method_is_open_to_whom_its_proto_says(servicer: type, method: MethodDescriptor) -> None:
+    access: Access = getattr(servicer, method_name(method.name)).__sabot_access__
+    if servicer is WalletFrontDoor:
+        assert access.partners  # the wallet itself says who may
+        assert access.roles == frozenset(Role)
+    elif method.name in ROLES_NAMED:
+        assert not access.partners
+        assert access.roles == ROLES_NAMED[method.name]
+    else:
+        assert access.partners
+    changes = {field.name for field in method.input_type.fields} & {"request_id"}
+    asks = method.name == "GetRequest"
+    kernel = method.name in {"ActivateBehaviour", "RetryInput"}
+    assert access.deadline == (kernel or bool(changes) != asks)
+
+
+# ---- the front door ----------------------------------------------------------------------------
+
+
+class Callers:
+    def caller(self, token: str) -> Caller | None:
+        known = {
+            "n": Caller(partner="north"),
+            "s": Caller(operator="sam", roles=frozenset({Role.SUPERVISOR})),
+        }
+        return known.get(token)
+
+
+WALLET: ServiceDescriptor = wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"]
+
+
+class Doors:
+    """A wallet behind a front door, both real servers."""
+
+    def __init__(self) -> None:
+        self.edge = FakeEdge(states={"wallet": WalletState()})
+        self.wallet = Server(Callers())
+        self.wallet.add(WALLET, WalletServicer(self.edge, FakeQueries()))
+        self.front = Server(Callers())
+
+    async def start(self) -> None:
+        behind = self.wallet.listen("127.0.0.1:0")
+        await self.wallet.start()
+        self.inner = grpc.aio.insecure_channel(f"127.0.0.1:{behind}")
+        self.front.add(WALLET, WalletFrontDoor(self.inner))
+        port = self.front.listen("127.0.0.1:0")
+        await self.front.start()
+        self.channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+
+    async def call(self, name: str, request: Any, bearer: str = "n") -> Any:
+        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(
+            f"/sabot.wallet.v1.WalletService/{name}"
+        )
+        metadata = (("authorization", f"Bearer {bearer}"), ("accept-language", "fr"))
+        return await method(request.SerializeToString(), timeout=5, metadata=metadata)
+
+    async def stop(self) -> None:
+        await self.channel.close()
+        await self.front.stop(0)
+        await self.inner.close()
+        await self.wallet.stop(0)
+
+
+@pytest.fixture
+async def doors() -> AsyncIterator[Doors]:
+    found = Doors()
+    await found.start()
+    yield found
+    await found.stop()
+
+
+def deposit() -> wallet_service_pb2.DepositRequest:
+    amount = Money(currency_code="EUR", minor_units=500)
+    return wallet_service_pb2.DepositRequest(request_id=UUID7, account_id="a-1", amount=amount)
+
+
+async def test_the_front_door_passes_a_call_on_as_the_caller_made_it(doors: Doors) -> None:
+    doors.edge.answers.append(events_pb2.FundsDeposited())
+    answer = wallet_service_pb2.DepositResponse.FromString(await doors.call("Deposit", deposit()))
+    assert answer.position.sequence == doors.edge.position.sequence
+    (asked,) = doors.edge.submitted
+    assert asked.actor == "partner:north"
+    assert 3.0 < asked.wait_s < 5.0
+
+
+async def test_the_front_door_passes_an_error_on_as_it_came(doors: Doors) -> None:
+    declined = events_pb2.AccountRequestDeclined(decline=events_pb2.DECLINE_BALANCE_TOO_LARGE)
+    doors.edge.answers += [declined, EdgeBusy("x")]
+    for code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.RESOURCE_EXHAUSTED):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await doors.call("Deposit", deposit())
+        assert caught.value.code() is code
+        details = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
+        assert b"Seul le texte anglais fait foi" in bytes(details)
+
+
+async def test_the_wallet_itself_says_who_may(doors: Doors) -> None:
+    request = wallet_service_pb2.BlockAccountRequest(
+        request_id=UUID7, account_id="a-1", partner_id="north"
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await doors.call("BlockAccount", request, bearer="n")
+    assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    doors.edge.answers.append(events_pb2.AccountBlocked())
+    assert await doors.call("BlockAccount", request, bearer="s")
+
+
+async def test_every_method_is_passed_on(doors: Doors) -> None:
+    for method in WALLET.methods:
+        name = method_name(method.name)
+        assert getattr(WalletFrontDoor, name) is not NoneType
+    request = wallet_service_pb2.GetBalanceRequest(account_id="a-1")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await doors.call("GetBalance", request)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_wallet_that_is_away_leaves_the_outcome_open(doors: Doors) -> None:
+    await doors.wallet.stop(0)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await doors.call("Deposit", deposit())
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    details = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
+    assert b"UPSTREAM_UNAVAILABLE" in bytes(details)
