@@ -1,4 +1,7 @@
-"""`sabot up --split`: the embedded nats-server, and each service in a process of its own."""
+"""`sabot up --split`: each service in a process of its own, over an embedded nats-server or others.
+
+Replicas of a service share a data folder: their projection, too, of which any may be the writer.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.cli.fleet import CELL, DEFAULT_PORT, embedded_log, prepare_tokens
 from services.events import SERVICES
-from services.kernel.embedded import EmbeddedServer
+from services.kernel.embedded import Credentials, EmbeddedServer
 from services.kernel.nats_process import free_ports, write_private
 from services.kernel.tokens import Tokens
 
@@ -22,6 +25,22 @@ STOP_WAIT_S = 20.0
 """For a service to drain; then it is ended by force."""
 RESTART_PAUSE_S = 0.5
 """Before a service that ended is started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogServers:
+    """The servers of a log, as its services are told of them."""
+
+    client_urls: Sequence[str]
+    monitor_urls: Sequence[str]
+    replicas: int
+    users: Mapping[str, Credentials]
+    """By service."""
+
+    @classmethod
+    def embedded(cls, server: EmbeddedServer) -> LogServers:
+        """One server in the data folder."""
+        return cls([server.client_url], [server.monitor_url], 1, server.users)
 
 
 @dataclass(slots=True)
@@ -32,6 +51,8 @@ class Child:
     name: str
     port: int
     environment: dict[str, str]
+    log_path: Path | None = None
+    """Where its log lines go; None: to this process's standard error."""
     process: asyncio.subprocess.Process | None = None
     keeper: asyncio.Task[None] | None = None
 
@@ -44,15 +65,17 @@ class Child:
 
     async def start(self) -> None:
         """Start it; it says by itself when it is ready (health)."""
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            f"services.{self.service}",
-            env=self.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C reaches the parent, which drains its children
-        )
+        with contextlib.ExitStack() as files:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                f"services.{self.service}",
+                env=self.environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=files.enter_context(self.log_path.open("ab")) if self.log_path else None,
+                start_new_session=True,  # Ctrl-C reaches the parent, which drains its children
+            )
 
     async def keep(self) -> None:
         """Start it whenever it ended by itself."""
@@ -83,9 +106,11 @@ class SplitFleet:
     """A running fleet of processes."""
 
     data: Path
-    server: EmbeddedServer
+    servers: LogServers
     tokens: dict[str, str]
     children: list[Child] = field(default_factory=list[Child])
+    embedded: EmbeddedServer | None = None
+    """The fleet's own nats-server, where it has one."""
 
     def child(self, name: str) -> Child:
         """A process by its name, such as `wallet` or `wallet-2`."""
@@ -99,55 +124,87 @@ class SplitFleet:
 
 @asynccontextmanager
 async def split_fleet(
-    data: Path, port: int = DEFAULT_PORT, replicas: int = 1, *, restart: bool = True
+    data: Path,
+    port: int = DEFAULT_PORT,
+    replicas: int = 1,
+    *,
+    restart: bool = True,
+    logs: Path | None = None,
 ) -> AsyncIterator[SplitFleet]:
-    """The fleet in processes of its own, `replicas` of each service; stopped at the end.
+    """The fleet over an embedded server; see `split_services`."""
+    async with embedded_log(data, CELL, services=SERVICES) as server:
+        servers = LogServers.embedded(server)
+        async with split_services(
+            data, servers, port, replicas, restart=restart, logs=logs
+        ) as fleet:
+            fleet.embedded = server
+            yield fleet
 
-    With `restart`, a process that ends by itself is started again."""
-    data.mkdir(parents=True, exist_ok=True)
+
+@asynccontextmanager
+async def split_services(
+    data: Path,
+    servers: LogServers,
+    port: int,
+    replicas: int = 1,
+    *,
+    restart: bool = True,
+    logs: Path | None = None,
+) -> AsyncIterator[SplitFleet]:
+    """`replicas` of each service in processes of their own, over a folder; stopped at the end.
+
+    With `restart`, a process that ends by itself is started again. `logs`: a folder for what each
+    of them logs."""
     token_file, tokens = prepare_tokens(data)
     Tokens(token_file)
-    async with embedded_log(data, CELL, services=SERVICES) as server:
-        fleet = SplitFleet(data, server, tokens)
-        ports = free_ports(len(SERVICES) * replicas)
-        if port:
-            ports[0] = port
-        wallet_port = ports[SERVICES.index("wallet")]
-        for number in range(replicas):
-            for service in SERVICES:
-                index = number * len(SERVICES) + SERVICES.index(service)
-                name = service if number == 0 else f"{service}-{number + 1}"
-                environment = {
-                    **os.environ,
-                    **_environment(server, service, name, ports[index], token_file),
-                    "SABOT_WALLET_ADDRESS": f"127.0.0.1:{wallet_port}",
-                }
-                fleet.children.append(Child(service, name, ports[index], environment))
-        try:
-            for child in fleet.children:
-                await child.start()
-                if restart:
-                    child.keeper = asyncio.create_task(child.keep(), name=child.name)
-            yield fleet
-        finally:
-            await asyncio.gather(*(child.stop() for child in fleet.children))
+    fleet = SplitFleet(data, servers, tokens)
+    ports = free_ports(len(SERVICES) * replicas)
+    if port:
+        ports[0] = port
+    wallets = [
+        f"127.0.0.1:{ports[number * len(SERVICES) + SERVICES.index('wallet')]}"
+        for number in range(replicas)
+    ]
+    for number in range(replicas):
+        for service in SERVICES:
+            index = number * len(SERVICES) + SERVICES.index(service)
+            name = service if number == 0 else f"{service}-{number + 1}"
+            environment = {
+                **os.environ,
+                **_environment(data, servers, service, name, ports[index], token_file),
+                # All of them: gRPC goes on to the next where one is away.
+                "SABOT_WALLET_ADDRESS": f"ipv4:{','.join(wallets)}",
+            }
+            log_path = logs / f"{name}.log" if logs else None
+            fleet.children.append(Child(service, name, ports[index], environment, log_path))
+    try:
+        for child in fleet.children:
+            await child.start()
+            if restart:
+                child.keeper = asyncio.create_task(child.keep(), name=child.name)
+        yield fleet
+    finally:
+        await asyncio.gather(*(child.stop() for child in fleet.children))
 
 
 def _environment(
-    server: EmbeddedServer, service: str, name: str, port: int, token_file: Path
+    data: Path, servers: LogServers, service: str, name: str, port: int, token_file: Path
 ) -> dict[str, str]:
     """All that a service is told."""
-    credentials = server.users[service]
-    password_file = server.data / "nats" / f"{service}.password"
+    credentials = servers.users[service]
+    folder = data / "nats"
+    folder.mkdir(parents=True, exist_ok=True)
+    password_file = folder / f"{service}.password"
     write_private(password_file, credentials.password + "\n")
     return {
-        "SABOT_CELL": server.cell,
+        "SABOT_CELL": CELL,
         "SABOT_NAME": name,
-        "SABOT_NATS_URL": server.client_url,
+        "SABOT_NATS_URL": ",".join(servers.client_urls),
         "SABOT_NATS_USER": credentials.user,
         "SABOT_NATS_PASSWORD_FILE": str(password_file),
-        "SABOT_NATS_MONITOR_URLS": server.monitor_url,
-        "SABOT_DATA": str(server.data),
+        "SABOT_NATS_MONITOR_URLS": ",".join(servers.monitor_urls),
+        "SABOT_LOG_REPLICAS": str(servers.replicas),
+        "SABOT_DATA": str(data),
         "SABOT_TOKEN_FILE": str(token_file),
         "SABOT_PORT": str(port),
     }
