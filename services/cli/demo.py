@@ -1,6 +1,5 @@
-"""`sabot demo`, the main job of `make run`: a fleet, a table, and 20 accounts of two partners that bet
-through the public calls; a line for each round, and at the end the proof from the log.
-"""
+"""`sabot demo`, the main job of `make run`: a fleet, a table, and 20 accounts of two partners that
+bet through the public calls; a line for each round, and at the end the proof from the log."""
 
 from __future__ import annotations
 
@@ -94,7 +93,7 @@ async def _demo(data: Path, rounds: int | None, tables: int) -> int:
 
 
 def _free_or_default() -> int:
-    import socket  # noqa: PLC0415 - only to see whether the usual port is free
+    import socket
 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -146,9 +145,7 @@ async def _open_tables(channel: grpc.aio.Channel, running: Fleet, tables: int) -
             )
             if found.table.open:
                 continue
-        request = operator_service_pb2.OpenTableRequest(
-            request_id=uuid7(), spec=_spec(table_id)
-        )
+        request = operator_service_pb2.OpenTableRequest(request_id=uuid7(), spec=_spec(table_id))
         await _until_known(lambda: stub.OpenTable(request, metadata=metadata, timeout=CALL_S))  # noqa: B023 - called before the loop goes on
 
 
@@ -201,9 +198,7 @@ async def _fund(desk: Desk, account: str) -> None:
         account_id=account,
         amount=Money(currency_code=CURRENCY, minor_units=DEPOSIT_MINOR),
     )
-    await _until_known(
-        lambda: desk.wallet.Deposit(request, metadata=desk.metadata, timeout=CALL_S)
-    )
+    await _until_known(lambda: desk.wallet.Deposit(request, metadata=desk.metadata, timeout=CALL_S))
 
 
 async def _follow(
@@ -264,10 +259,10 @@ async def _bet(desks: Sequence[Desk], opened: partner.Round) -> RoundTally:
 
 
 async def _bet_one(desk: Desk, account: str, opened: partner.Round, tally: RoundTally) -> None:
-    choice = random.random()
-    side = "player" if choice < 0.48 else "banker"  # noqa: PLR2004, S311 - bettors, not draws
+    choice = random.random()  # noqa: S311 - bettors, not draws
+    side = "player" if choice < 0.48 else "banker"
     wagers = [(side, random.choice(STAKES_MINOR))]  # noqa: S311 - bettors, not draws
-    if choice < 0.1:  # noqa: PLR2004
+    if choice < 0.1:
         wagers.append(("tie", 100))
     request = partner.PlaceBetsRequest(
         request_id=uuid7(),
@@ -347,7 +342,8 @@ async def _line(
     p99_ms = slow[min(len(slow) - 1, int(len(slow) * 0.99))] * 1000 if slow else 0.0
     rate = len(slow) / (tally.ended - tally.began) if tally.ended > tally.began else 0.0
     return (
-        f"{seen.round_id:10} shoe {seen.shoe_id.rpartition('-s')[2]} #{seen.round_in_shoe:<3} {hands}"
+        f"{seen.round_id:10} shoe {seen.shoe_id.rpartition('-s')[2]} "
+        f"#{seen.round_in_shoe:<3} {hands}"
         f"  {count:3} bets  stakes {_shown(stakes):>10}  payouts {_shown(payouts):>10}  "
         f"{rate:6.0f} bets/s  p99 {p99_ms:5.1f} ms"
         + (f"  {tally.refused} refused" if tally.refused else "")
@@ -358,4 +354,3 @@ def _shown(minor: int) -> str:
     """Minor units as `1,234.00` (rule MON-3)."""
     major, cents = divmod(minor, 100)
     return f"{major:,}.{cents:02}"
-

@@ -59,8 +59,8 @@ class Fleet:
 async def embedded_log(
     data: Path, cell: str = CELL, *, services: Sequence[str] = ()
 ) -> AsyncIterator[EmbeddedServer]:
-    """A nats-server in a data folder, with the cell's stream. Its store is checked before the server
-    opens it, and again whenever the server ended and is started anew.
+    """A nats-server in a data folder, with the cell's stream. Its store is checked before the
+    server opens it, and again whenever the server ended and is started anew.
 
     Raises FolderInUse, StoreNotTheLog, StreamMissing, StreamUnfit, ServerNotStarted."""
     server = EmbeddedServer(data, cell, services=services)
@@ -94,7 +94,8 @@ async def _require(server: EmbeddedServer) -> None:
 
 
 async def _keep_running(server: EmbeddedServer) -> None:
-    """Start the server again when it ends by itself. A store that is no longer the log ends this."""
+    """Start the server again when it ends by itself. A store that is no longer the log ends
+    this."""
     while True:
         await server.server.wait_exit()
         await asyncio.sleep(RESTART_PAUSE_S)
@@ -130,7 +131,6 @@ def all_parts(settings: ServiceSettings) -> Sequence[host.Parts]:
 @asynccontextmanager
 async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
     """An embedded fleet, ready to take calls; drained at the end."""
-    data.mkdir(parents=True, exist_ok=True)
     token_file, tokens = prepare_tokens(data)
     settings = ServiceSettings(cell=CELL, data=data, port=port, token_file=token_file)
     async with embedded_log(data) as server:
@@ -167,6 +167,7 @@ async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
 def prepare_tokens(data: Path) -> tuple[Path, dict[str, str]]:
     """The token file of a data folder, made with the demonstration's callers at the first run, and
     their clear tokens by actor."""
+    data.mkdir(parents=True, exist_ok=True)
     token_file, clear_file = data / "tokens.hashed.json", data / "tokens.json"
     create_demo_tokens(token_file, clear_file)
     clear: dict[str, str] = json.loads(clear_file.read_text())

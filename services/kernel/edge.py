@@ -1,6 +1,5 @@
-"""What the shells of a service may ask of the kernel: append an input and wait for what became of it,
-read states, follow the log. `services.kernel.process.Process` does it.
-"""
+"""What the shells of a service may ask of the kernel: append an input and wait for what became of
+it, read states, follow the log. `services.kernel.process.Process` does it."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ class NotTaken(Exception):
 
 
 class EdgeNotReady(NotTaken):
-    """This process is not at the head of the log, its clock is off, the log is weaker than it must be,
-    or it is stopping: try another replica, or later."""
+    """This process is not at the head of the log, its clock is off, the log is weaker than it must
+    be, or it is stopping: try another replica, or later."""
 
 
 class EdgeBusy(NotTaken):
@@ -39,8 +38,8 @@ class LogIsFull(NotTaken):
 
 
 class OutcomeUnknown(Exception):
-    """The input may or may not be in the log, or it is but its outcome did not come in time. Send the
-    same request again with the same request id."""
+    """The input may or may not be in the log, or it is but its outcome did not come in time. Send
+    the same request again with the same request id."""
 
 
 class Edge(Protocol):
@@ -77,8 +76,8 @@ class Edge(Protocol):
         wait_s: float,
         traceparent: str = "",
     ) -> Outcome:
-        """Append `body` as an input of `service`, follow the chain of answers from it, and return the
-        first answer of a type in `until`; `InputFailed`, `InputIgnored`, `InputNoted` and
+        """Append `body` as an input of `service`, follow the chain of answers from it, and return
+        the first answer of a type in `until`; `InputFailed`, `InputIgnored`, `InputNoted` and
         `RequestRepeated` end every chain too.
 
         `wait_s`: seconds, at most until the caller's deadline.

@@ -3,9 +3,8 @@
     H(0) = SHA-256("sabot.log.v1" 0x00 cell)
     H(n) = SHA-256(H(n-1), sequence, subject, headers, payload)
 
-each part with its length before it, headers sorted by name. So a head H(n) stands for every bit of the
-log up to n.
-"""
+each part with its length before it, headers sorted by name. So a head H(n) stands for every bit of
+the log up to n."""
 
 from __future__ import annotations
 
@@ -43,7 +42,8 @@ _NUMBERS = struct.Struct(">QIII")
 
 
 class NotUnderstood(Exception):
-    """Bytes of an entry that this build cannot read: damage, or a release that does not know them."""
+    """Bytes of an entry that this build cannot read: damage, or a release that does not know
+    them."""
 
 
 def first_head(cell: str) -> bytes:
@@ -136,8 +136,9 @@ _EnumCheck = Callable[[Any], None]
 
 
 def _enum_check(descriptor: Descriptor, seen: dict[str, _EnumCheck | None]) -> _EnumCheck | None:
-    """A function that refuses enum values this build has no name for, or None where a message has no
-    enum in it. proto3 itself lets unknown values through, and a `match` would then fall through."""
+    """A function that refuses enum values this build has no name for, or None where a message has
+    no enum in it. proto3 itself lets unknown values through, and a `match` would then fall
+    through."""
     if descriptor.full_name in seen:
         return seen[descriptor.full_name]
     seen[descriptor.full_name] = None

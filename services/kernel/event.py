@@ -1,9 +1,8 @@
 """The vocabulary of cores: events, positions, and what a core is.
 
 A core is three pure functions over a state of plain dataclasses. It knows no clock, no I/O and no
-randomness; whatever it needs to know stands in an event. Everything else in the kernel exists to run
-cores over a log.
-"""
+randomness; whatever it needs to know stands in an event. Everything else in the kernel exists to
+run cores over a log."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Whether this process is at the head of the log, and its clock right. Pure.
 
-The log is asked how it stands several times a second. A process is fresh while it has folded all that
-an answer of the last half second knew of: so a process that was cut off, or paused, refuses inputs
-instead of judging them by a state of the past. A quiet log is heard too.
-"""
+The log is asked how it stands several times a second. A process is fresh while it has folded all
+that an answer of the last half second knew of: so a process that was cut off, or paused, refuses
+inputs instead of judging them by a state of the past. A quiet log is heard too."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class Freshness:
         while self._told and self._told[0][0] <= sequence:
             self._fresh_at = self._told.popleft()[1]
 
-    def problem(self, now: float, clock_us: int) -> str:
+    def problem(self, now: float) -> str:
         """Why inputs may not be taken; empty where they may."""
         if self._fresh_at is None:
             return "the log's head is not known yet"
@@ -43,6 +42,6 @@ class Freshness:
             return f"the clock is {self._clock_off_us / 1e6:.1f} s off the log server's"
         return ""
 
-    def fresh(self, now: float, clock_us: int) -> bool:
+    def fresh(self, now: float) -> bool:
         """Whether inputs may be taken."""
-        return not self.problem(now, clock_us)
+        return not self.problem(now)

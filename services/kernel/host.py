@@ -20,7 +20,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from sabot.log.v1 import events_pb2
 from services.kernel import telemetry
 from services.kernel.accepted import Accepted, read_accepted, write_accepted
-from services.kernel.edge import Edge, NotTaken, OutcomeUnknown
+from services.kernel.edge import NotTaken, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
@@ -212,9 +212,7 @@ async def _projectors(
         if part.projection is None:
             continue
         service = part.core.service
-        projector = Projector(
-            part.projection, database_url(settings.data, service), read_events
-        )
+        projector = Projector(part.projection, database_url(settings.data, service), read_events)
         projectors[service] = projector
         await projector.start()
         process.add_listener(projector)

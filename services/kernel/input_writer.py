@@ -1,4 +1,5 @@
-"""A writer of inputs: gathers what waits into entries and counts them. Pure; `process` moves the bytes.
+"""A writer of inputs: gathers what waits into entries and counts them. Pure; `process` moves the
+bytes.
 
 `.in` subjects have no fence, so many edges append at once. Each entry carries its writer (fresh at
 every start) and the writer's count, and is sent again until it is seen; readers drop copies.
@@ -67,8 +68,9 @@ class InputWriter(Generic[T]):
         return append
 
     def stored(self, append: InputAppend[T]) -> None:
-        """The log acknowledged an append: the next one may start. Where it stands is told by reading
-        it back, since an earlier sending may have been stored before the one acknowledged."""
+        """The log acknowledged an append: the next one may start. Where it stands is told by
+        reading it back, since an earlier sending may have been stored before the one
+        acknowledged."""
         if self.in_flight is append:
             self.in_flight = None
 
@@ -80,8 +82,9 @@ class InputWriter(Generic[T]):
         return append
 
     def refused(self, append: InputAppend[T]) -> list[T] | None:
-        """The log refused an append. Where it is certain that no sending of it was stored, its count
-        is used again and the tokens of the events that are lost come back; else None: send it again."""
+        """The log refused an append. Where it is certain that no sending of it was stored, its
+        count is used again and the tokens of the events that are lost come back; else None: send it
+        again."""
         if append.maybe_stored or self.in_flight is not append:
             return None
         self.in_flight = None

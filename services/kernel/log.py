@@ -36,11 +36,14 @@ class LogInfo:
 
 
 class FenceLost(Exception):
-    """Another writer's entry stands, or is being stored, where this one was to stand. Nothing of this
-    append is stored. `last_sequence`: the subject's last sequence as the server named it, or None."""
+    """Another writer's entry stands, or is being stored, where this one was to stand. Nothing of
+    this append is stored. `last_sequence`: the subject's last sequence as the server named it, or
+    None."""
 
     def __init__(self, last_sequence: int | None) -> None:
-        super().__init__(f"another writer was first; the subject's last sequence is {last_sequence}")
+        super().__init__(
+            f"another writer was first; the subject's last sequence is {last_sequence}"
+        )
         self.last_sequence = last_sequence
 
 
@@ -76,17 +79,15 @@ class Log(Protocol):
         With `expected`, only if that is the sequence of the subject's last entry (0: it has none).
         One call sends once and never again by itself.
 
-        Raises FenceLost, AppendRefused, or AppendUnknown after `wait_s` seconds without an answer and
-        on every other failure whose effect cannot be told.
-        """
+        Raises FenceLost, AppendRefused, or AppendUnknown after `wait_s` seconds without an answer
+        and on every other failure whose effect cannot be told."""
         ...
 
     def read(self, after: int) -> AsyncIterator[Sequence[LogMessage]]:
         """All entries with a greater sequence, in order and without end, as they come, in batches.
 
-        It reconnects by itself and never skips: where the next sequence is no longer there it raises
-        `LogUnavailable` (a hole). Close it with `aclose`.
-        """
+        It reconnects by itself and never skips: where the next sequence is no longer there it
+        raises `LogUnavailable` (a hole). Close it with `aclose`."""
         ...
 
     async def info(self, *, wait_s: float) -> LogInfo:

@@ -89,8 +89,9 @@ class Shell(Protocol):
         """Inputs to append now. `now_us`: this process's clock. `leading`: whether the replica here
         wrote its service's last answers; another one waits a little longer before it acts.
 
-        `answered`: the answers to everything before this position have been read back; None: to all.
-        The state is ahead of the log by the others, and nothing outside may come of them yet."""
+        `answered`: the answers to everything before this position have been read back; None: to
+        all. The state is ahead of the log by the others, and nothing outside may come of them
+        yet."""
         ...
 
 
@@ -164,7 +165,8 @@ class Process:
             for core in observed
         }
         self.differences: list[Diverged] = []
-        """Answers that do not follow from the log, as the observers found; at most MAX_DIFFERENCES."""
+        """Answers that do not follow from the log, as the observers found; at most
+        MAX_DIFFERENCES."""
         self.difference_count = 0
         self._observers_lost: dict[str, Diverged] = {}
         self._inputs: dict[str, InputWriter[_Submitted]] = {}
@@ -189,10 +191,11 @@ class Process:
     # ---- life ----------------------------------------------------------------------------------
 
     async def start(self, snapshots: Sequence[SnapshotSet] = ()) -> None:
-        """Fold the log to its head and begin to take part. The first of `snapshots` is the start that
-        can be used: of every service here, of its schema, and named in the log.
+        """Fold the log to its head and begin to take part. The first of `snapshots` is the start
+        that can be used: of every service here, of its schema, and named in the log.
 
-        Raises LogBroken where the log is not what it was, LogUnavailable where it cannot be read."""
+        Raises LogBroken where the log is not what it was, LogUnavailable where it cannot be
+        read."""
         self.stopped = asyncio.get_running_loop().create_future()
         info = await self._log.info(wait_s=5.0)
         for snapshot_set in (*snapshots, None):
@@ -321,7 +324,7 @@ class Process:
             return "stopped by a broken log"
         if self.weak:
             return f"the log is too weak: {self.weak[0]}"
-        return self._freshness.problem(self._now(), self._clock())
+        return self._freshness.problem(self._now())
 
     # ---- the edge ------------------------------------------------------------------------------
 
@@ -411,8 +414,8 @@ class Process:
         self._put(service, body, "", actor, "", _Submitted(None, frozenset()))
 
     def snapshots(self) -> list[tuple[Core[Any], Snapshot]]:
-        """What lives here, as it stands: observers where there are any, else replicas. To be encoded
-        before anything else happens."""
+        """What lives here, as it stands: observers where there are any, else replicas. To be
+        encoded before anything else happens."""
         here = {**self._replicas, **self._observers}
         return [
             (one.core, Snapshot(service, one.core.schema, self._reader.state, one.state))
@@ -585,7 +588,8 @@ class Process:
     # ---- divergence ----------------------------------------------------------------------------
 
     async def _replace(self, service: str, diverged: Diverged, last: int) -> None:
-        """Another replica recorded other answers: its record stands. Take it, and raise an alarm."""
+        """Another replica recorded other answers: its record stands. Take it, and raise an
+        alarm."""
         self._alarm("answer_differs", {"service": service, "why": str(diverged)})
         count = self._rebuilds[service] = self._rebuilds.get(service, 0) + 1
         if count > MAX_REBUILDS:
@@ -608,7 +612,8 @@ class Process:
         self._observers[service].answers_compared += compared
 
     async def _recover_by_rebuilding(self, diverged: Diverged, last: int) -> None:
-        """The window was too short for some answer: recover every replica with all answers known."""
+        """The window was too short for some answer: recover every replica with all answers
+        known."""
         self._alarm("answer_differs", {"service": diverged.service, "why": str(diverged)})
         for service in list(self._replicas):
             self._replicas[service] = await self._rebuilt(self._replicas[service].core, last)
@@ -686,9 +691,7 @@ class Process:
         """Send the same bytes until they are acknowledged or read back."""
         while writer.in_flight is append:
             try:
-                await self._log.append(
-                    subject, append.payload, expected=None, wait_s=APPEND_WAIT_S
-                )
+                await self._log.append(subject, append.payload, expected=None, wait_s=APPEND_WAIT_S)
             except AppendUnknown:
                 append.maybe_stored = True
                 await asyncio.sleep(RESEND_PAUSE_S)
@@ -722,7 +725,7 @@ class Process:
         unfollow = self.follow(listen)
         try:
             while True:
-                if not self._draining and self._freshness.fresh(self._now(), self._clock()):
+                if not self._draining and self._freshness.fresh(self._now()):
                     self._poll_shells()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(SHELL_TICK_S):

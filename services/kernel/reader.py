@@ -1,9 +1,8 @@
 """From stored bytes to events: order, damage, duplicates, log time, behaviour. Pure.
 
-A `LogReader` is fed every entry of a cell, in order, and keeps what is a function of the whole log and
-therefore the same in every process: the chain of hashes, log time, the behaviour in force, and which
-entries of which writer it has seen.
-"""
+A `LogReader` is fed every entry of a cell, in order, and keeps what is a function of the whole log
+and therefore the same in every process: the chain of hashes, log time, the behaviour in force, and
+which entries of which writer it has seen."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ that lands late is a copy of one of its last few entries."""
 WRITER_SILENCE_US = 24 * 3600 * 1_000_000
 """A writer that was silent for so long, in log time, is forgotten."""
 REMEMBERED_HEADS = 1 << 17
-"""Chain hashes kept behind the head (4 MiB), to hold `.out` entries against. An older cause than that
-is left to a reading of the whole log."""
+"""Chain hashes kept behind the head (4 MiB), to hold `.out` entries against. An older cause than
+that is left to a reading of the whole log."""
 
 
 class LogBroken(Exception):
@@ -144,7 +143,11 @@ class LogReader:
         known = self._subjects.get(subject)
         if known is None:
             parts = subject.split(".")
-            if len(parts) != 4 or parts[:2] != ["sabot", self.cell] or parts[3] not in ("in", "out"):
+            if (
+                len(parts) != 4
+                or parts[:2] != ["sabot", self.cell]
+                or parts[3] not in ("in", "out")
+            ):
                 raise LogBroken(sequence, f"subject {subject!r} is not one of this cell")
             known = self._subjects[subject] = (parts[2], parts[3] == "in")
         return known
@@ -168,9 +171,7 @@ class LogReader:
         self._events(read)
         return read
 
-    def _is_copy(
-        self, sequence: int, service: str, entry: entry_pb2.Entry, payload: bytes
-    ) -> bool:
+    def _is_copy(self, sequence: int, service: str, entry: entry_pb2.Entry, payload: bytes) -> bool:
         """Whether this writer's entry stands in the log already; by the writer's own count."""
         if not entry.writer or not entry.counter:
             raise NotUnderstood("an entry of inputs without a writer and its count")
@@ -182,7 +183,7 @@ class LogReader:
             if entry.counter != 1:
                 raise LogBroken(
                     sequence,
-                    f"writer {entry.writer} begins at its entry {entry.counter}: entries are missing",
+                    f"writer {entry.writer} begins at its entry {entry.counter}: some are missing",
                 )
             self._forget_silent_writers()
             writer = state.writers[key] = Writer(0, state.time_us, {})

@@ -19,8 +19,8 @@ from services.kernel.reader import LogBroken, LogReader, ReadEntry
 from services.kernel.replica import Replica, ReplicaState
 
 WINDOW_EVENTS = 20_000
-"""Events held in the window: answers come within a few hundred events of their cause unless a service
-stood still; 20,000 are about 20 MB."""
+"""Events held in the window: answers come within a few hundred events of their cause unless a
+service stood still; 20,000 are about 20 MB."""
 
 AnyReplica = Replica[Any]
 
@@ -70,16 +70,16 @@ class Window:
             self.on_fed(entry)
 
 
-async def entries_until(
-    log: Log, reader: LogReader, last: int
-) -> AsyncIterator[list[ReadEntry]]:
+async def entries_until(log: Log, reader: LogReader, last: int) -> AsyncIterator[list[ReadEntry]]:
     """Read on until entry `last` is read, in batches. Raises LogBroken."""
     if reader.state.sequence >= last:
         return
     messages = log.read(reader.state.sequence)
     try:
         async for batch in messages:
-            entries = [read_message(reader, message) for message in batch if message.sequence <= last]
+            entries = [
+                read_message(reader, message) for message in batch if message.sequence <= last
+            ]
             yield entries
             if reader.state.sequence >= last:
                 return
@@ -103,8 +103,8 @@ async def rebuild(
     now: Callable[[], float],
     pause: Callable[[], Awaitable[None]],
 ) -> AnyReplica:
-    """A replica from nothing up to entry `last`, every recorded answer taken as it stands. Two passes:
-    however late an answer was recorded, it is known when its cause is folded."""
+    """A replica from nothing up to entry `last`, every recorded answer taken as it stands. Two
+    passes: however late an answer was recorded, it is known when its cause is folded."""
     recorded: deque[entry_pb2.Event] = deque()
     reader = new_reader()
     async for entries in entries_until(log, reader, last):
@@ -118,6 +118,6 @@ async def rebuild(
     reader = new_reader()
     async for entries in entries_until(log, reader, last):
         for entry in entries:
-            replica.read(entry, now(), recorded if recorded else None)
+            replica.read(entry, now(), recorded or None)
         await pause()
     return replica

@@ -2,9 +2,8 @@
 
 For every event of another service, and every input of its own, in log order: evolve it, decide, and
 evolve the answers at once. Answers wait in `pending` until they are read back: recorded by this
-replica or by another, they must be the same, event by event. What nobody has recorded yet is appended
-behind a fence, so of many replicas exactly one wins.
-"""
+replica or by another, they must be the same, event by event. What nobody has recorded yet is
+appended behind a fence, so of many replicas exactly one wins."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ from services.kernel.reader import LogBroken, ReadEntry
 S = TypeVar("S")
 
 STANDBY_WAIT_S = 0.3
-"""How long an answer must stand unanswered before a standby appends it: long enough that no fence is
-lost while the winner lives, short against a player's patience when it died."""
+"""How long an answer must stand unanswered before a standby appends it: long enough that no fence
+is lost while the winner lives, short against a player's patience when it died."""
 
 MAX_FAILED = 10_000
 """Failed inputs kept for a retry. So many are one bug met again and again; the oldest go first."""
@@ -52,7 +51,10 @@ class Diverged(Exception):
     """A recorded answer is not the one that this replica decided."""
 
     def __init__(
-        self, service: str, position: Position, expected: entry_pb2.Event | None,
+        self,
+        service: str,
+        position: Position,
+        expected: entry_pb2.Event | None,
         recorded: entry_pb2.Event,
     ) -> None:
         super().__init__(
@@ -205,7 +207,7 @@ class Replica(Generic[S]):
             protos = self._protos(cause, event, bodies, unfinished)
         except NOT_DETERMINISTIC:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever is wrong is the answer
             self.failures += 1
             failed = events_pb2.InputFailed(
                 input_type=str(event.body.DESCRIPTOR.full_name),
@@ -230,8 +232,8 @@ class Replica(Generic[S]):
     def _protos(
         self, cause: Event, event: Event, bodies: Sequence[Message], unfinished: bool
     ) -> list[entry_pb2.Event]:
-        """Answers to `cause` as recorded. They are about whom the decided event is about: a retry is
-        an operator's, what it decides again remains the partner's."""
+        """Answers to `cause` as recorded. They are about whom the decided event is about: a retry
+        is an operator's, what it decides again remains the partner's."""
         cause_proto = position_proto(cause.position)
         note = entry_pb2.Note(
             traceparent=cause.traceparent, build=self._build, wall_time_us=self._wall_time_us()
@@ -280,8 +282,17 @@ class Replica(Generic[S]):
                 self.core.evolve(
                     state.core,
                     Event(
-                        UNLOGGED, service, False, body, cause.position, proto.partner, proto.actor,
-                        cause.time_us, cause.behaviour, retried, cause.traceparent,
+                        UNLOGGED,
+                        service,
+                        False,
+                        body,
+                        cause.position,
+                        proto.partner,
+                        proto.actor,
+                        cause.time_us,
+                        cause.behaviour,
+                        retried,
+                        cause.traceparent,
                     ),
                 )
             state.pending.append(Pending(proto, head, now))
@@ -410,7 +421,8 @@ class Replica(Generic[S]):
     def fence_lost(self, append: Append, last_sequence: int | None, now: float) -> None:
         """Another replica wrote first: read on, and stand by.
 
-        Raises LogBroken where the log names an older entry than has been read: it was rolled back."""
+        Raises LogBroken where the log names an older entry than has been read: it was rolled
+        back."""
         if self._in_flight is not append:
             return
         if last_sequence is not None and last_sequence < append.expected:

@@ -1,9 +1,9 @@
-"""Request ids that were used, so that a repeat finds its first outcome: pure, part of a core's state.
+"""Request ids that were used, so that a repeat finds its first outcome: pure, part of a core's
+state.
 
-An id is a UUIDv7: its first 48 bits are the time at which the caller made it, in milliseconds. It is
-kept until that time lies `KEEP_US` back in log time; from then on the id itself shows that it is too
-old, so nothing needs to be remembered for ever and nothing old can slip in as new.
-"""
+An id is a UUIDv7: its first 48 bits are the time at which the caller made it, in milliseconds. It
+is kept until that time lies `KEEP_US` back in log time; from then on the id itself shows that it is
+too old, so nothing needs to be remembered for ever and nothing old can slip in as new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`python -m services.<name>`: one service in a process of its own, told everything by its environment."""
+"""`python -m services.<name>`: one service in a process of its own, told everything by its
+environment."""
 
 from __future__ import annotations
 
@@ -25,19 +26,12 @@ CONNECT_WAIT_S = 60.0
 """How long a start waits for the log's servers: they may be starting too."""
 
 
-def main(
-    service: str, parts_of: Callable[[ServiceSettings], host.Parts], types: EventTypes
-) -> int:
+def main(service: str, parts_of: Callable[[ServiceSettings], host.Parts], types: EventTypes) -> int:
     """Run a service until SIGTERM; the exit code."""
     try:
-        settings = load(ServiceSettings)
-        if settings.token_file is None:
-            raise BadSettings("SABOT_TOKEN_FILE: needed to know callers by")
-        if not settings.nats_monitor_urls:
-            raise BadSettings("SABOT_NATS_MONITOR_URLS: needed to know how durable the log is")
-        tokens = Tokens(settings.token_file)
+        settings, tokens = _settings()
     except (BadSettings, BadTokenFile) as error:
-        print(f"{service}: {error}", file=sys.stderr)
+        sys.stderr.write(f"{service}: {error}\n")
         return EXIT_USAGE
     telemetry.configure_logging(service=service, level=settings.log_level)
     stopped: BaseException | None
@@ -46,9 +40,18 @@ def main(
     except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as error:
         stopped = error
     if stopped is not None:
-        print(f"{service}: {stopped}", file=sys.stderr)
+        sys.stderr.write(f"{service}: {stopped}\n")
         return EXIT_STOPPED
     return 0
+
+
+def _settings() -> tuple[ServiceSettings, Tokens]:
+    settings = load(ServiceSettings)
+    if settings.token_file is None:
+        raise BadSettings("SABOT_TOKEN_FILE: needed to know callers by")
+    if not settings.nats_monitor_urls:
+        raise BadSettings("SABOT_NATS_MONITOR_URLS: needed to know how durable the log is")
+    return settings, Tokens(settings.token_file)
 
 
 async def _serve(
@@ -81,7 +84,6 @@ async def _serve(
             preflight=preflight,
             build=BUILD,
         )
-        print(f"{name} takes calls at {settings.host}:{running.port}", flush=True)
         stopped = loop.create_task(running.stopped())
         stopping = loop.create_task(stop.wait())
         done, _ = await asyncio.wait({stopped, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -2,9 +2,9 @@
 
 A state is dataclasses, named tuples, tuples, lists, dicts, deques, numbers, strings, bytes, enums,
 None and protobuf messages, all declared by type hints. A field with the metadata `snapshot: False`
-says something of the process, not of the log, and is left out. It is written as JSON by position, without
-names: `schema` of the core says which shape that is, and a snapshot of another schema is not read.
-"""
+says something of the process, not of the log, and is left out. It is written as JSON by position,
+without names: `schema` of the core says which shape that is, and a snapshot of another schema is
+not read."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class StateCodec:
             return known
         later: list[tuple[Encode, Decode]] = []
         # A type may contain itself: what is being built is reached through this.
-        self._cache[key] = (lambda value: later[0][0](value), lambda raw: later[0][1](raw))
+        self._cache[key] = _through(later)
         codec = self._build(declared, variables)
         later.append(codec)
         self._cache[key] = codec
@@ -121,7 +121,9 @@ class StateCodec:
                 return self._named_tuple(declared)
         raise TypeError(f"a state cannot hold {declared!r}")
 
-    def _optional(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
+    def _optional(
+        self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]
+    ) -> tuple[Encode, Decode]:
         inner = [argument for argument in arguments if argument is not type(None)]
         if len(inner) != 1 or len(arguments) != 2:
             raise TypeError(f"a state cannot hold one of {arguments!r}")
@@ -132,7 +134,9 @@ class StateCodec:
             lambda raw: None if raw is None else decode(raw[0]),
         )
 
-    def _tuple(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
+    def _tuple(
+        self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]
+    ) -> tuple[Encode, Decode]:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             encode, decode = self._codec(arguments[0], variables)
             return (
@@ -141,13 +145,13 @@ class StateCodec:
             )
         codecs = [self._codec(argument, variables) for argument in arguments]
         return (
-            lambda value: [
-                codec[0](item) for codec, item in zip(codecs, value, strict=True)
-            ],
+            lambda value: [codec[0](item) for codec, item in zip(codecs, value, strict=True)],
             lambda raw: tuple(codec[1](item) for codec, item in zip(codecs, raw, strict=True)),
         )
 
-    def _dict(self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]) -> tuple[Encode, Decode]:
+    def _dict(
+        self, arguments: tuple[Any, ...], variables: Mapping[Any, Any]
+    ) -> tuple[Encode, Decode]:
         key_encode, key_decode = self._codec(arguments[0], variables)
         encode, decode = self._codec(arguments[1], variables)
         return (
@@ -159,18 +163,13 @@ class StateCodec:
         hints = typing.get_type_hints(made)
         parameters = getattr(made, "__parameters__", ())
         variables = dict(zip(parameters, arguments, strict=False))
-        names = [
-            one.name for one in dataclasses.fields(made) if one.metadata.get("snapshot", True)
-        ]
+        names = [one.name for one in dataclasses.fields(made) if one.metadata.get("snapshot", True)]
         codecs = [self._codec(hints[name], variables) for name in names]
         pairs = list(zip(names, codecs, strict=True))
         return (
             lambda value: [codec[0](getattr(value, name)) for name, codec in pairs],
             lambda raw: made(
-                **{
-                    name: codec[1](item)
-                    for (name, codec), item in zip(pairs, raw, strict=True)
-                }
+                **{name: codec[1](item) for (name, codec), item in zip(pairs, raw, strict=True)}
             ),
         )
 
@@ -191,6 +190,18 @@ class StateCodec:
             lambda value: [str(value.DESCRIPTOR.full_name), encode_body(value).hex()],
             decode,
         )
+
+
+def _through(later: list[tuple[Encode, Decode]]) -> tuple[Encode, Decode]:
+    """A codec that is known only later."""
+
+    def encode(value: Any) -> Any:
+        return later[0][0](value)
+
+    def decode(raw: Any) -> Any:
+        return later[0][1](raw)
+
+    return encode, decode
 
 
 def _exactly(declared: Any) -> tuple[Encode, Decode]:

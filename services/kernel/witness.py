@@ -1,9 +1,8 @@
 """What a process remembers of the log outside of the log.
 
-No log can show that its own tail is gone. So before an acknowledgement leaves a process, the process
-notes the highest entry it has read and the chain hash there. A log that is shorter, or different at
-that place, is not the log that was acknowledged.
-"""
+No log can show that its own tail is gone. So before an acknowledgement leaves a process, the
+process notes the highest entry it has read and the chain hash there. A log that is shorter, or
+different at that place, is not the log that was acknowledged."""
 
 from __future__ import annotations
 
@@ -55,9 +54,9 @@ class MemoryWitness:
 class FileWitness:
     """A witness in a small file, one for each process name of a data folder.
 
-    It is written without fsync: it guards against a server that cuts a damaged log when it restarts,
-    and against an older copy put in its place. A power cut takes file and log at the same instant,
-    and the log is synced on every append, so the file is then behind, never ahead."""
+    It is written without fsync: it guards against a server that cuts a damaged log when it
+    restarts, and against an older copy put in its place. A power cut takes file and log at the same
+    instant, and the log is synced on every append, so the file is then behind, never ahead."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -14,7 +14,8 @@ from services.shoe.servicer import ShoeServicer
 
 
 def parts(settings: ServiceSettings) -> Parts:
-    """Shoes and their custodian, whose keys lie in the data folder unless they are mounted elsewhere."""
+    """Shoes and their custodian, whose keys lie in the data folder unless they are mounted
+    elsewhere."""
     keys = load_or_create_keys(settings.shoe_key_file or settings.data / "shoe_keys.json")
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:

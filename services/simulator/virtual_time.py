@@ -1,6 +1,5 @@
-"""An asyncio event loop whose time is its own: it jumps to the next thing that is due, so that hours
-pass in a moment, and the same program does the same steps every time.
-"""
+"""An asyncio event loop whose time is its own: it jumps to the next thing that is due, so that
+hours pass in a moment, and the same program does the same steps every time."""
 
 from __future__ import annotations
 

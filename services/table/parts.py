@@ -15,9 +15,9 @@ from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
 from services.table.domain.core import CORE
 from services.table.front_door import WalletFrontDoor
+from services.table.operator_servicer import TableOperatorServicer
 from services.table.projection import TableProjection
 from services.table.projection_queries import SqlTableQueries
-from services.table.operator_servicer import TableOperatorServicer
 from services.table.servicer import PartnerServicer
 from services.table.timers import Timers
 from services.table.watch import LiveBets, LiveTables

@@ -1,8 +1,7 @@
 """The shell that closes betting windows and opens rounds when their time has come.
 
-It looks at the table core's state, so after any crash it goes on where the log stands. Two replicas'
-timers do no harm: the core takes the first and ignores the rest.
-"""
+It looks at the table core's state, so after any crash it goes on where the log stands. Two
+replicas' timers do no harm: the core takes the first and ignores the rest."""
 
 from __future__ import annotations
 

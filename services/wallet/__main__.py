@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from services.wallet.parts import parts
 from services.events import event_types
 from services.kernel.service_main import main
+from services.wallet.parts import parts
 
 if __name__ == "__main__":
     sys.exit(main("wallet", parts, event_types()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from services.events import event_types
 from services.kernel.edge import EdgeNotReady, LogIsFull, Outcome, OutcomeUnknown
 from services.kernel.event import Core
 from services.kernel.log import LogUnavailable
-from services.kernel.memory_log import Faults, MemoryLog, MemoryStore
+from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog, MemoryStore
 from services.kernel.process import Process
 from services.kernel.reader import LogBroken
 from services.kernel.snapshot import SnapshotSet, StateCodec, digest, encode_snapshot
@@ -35,7 +36,7 @@ def clock() -> int:
 class Cell:
     """A memory log and processes on it."""
 
-    def __init__(self, faults: Faults = Faults(), bytes_max: int = -1) -> None:
+    def __init__(self, faults: Faults = NO_FAULTS, bytes_max: int = -1) -> None:
         self.store = MemoryStore(CELL, clock, bytes_max=bytes_max)
         self.faults = faults
         self.alarms: list[tuple[str, dict[str, Any]]] = []
@@ -56,7 +57,7 @@ class Cell:
         )
         self.processes.append(process)
         await process.start()
-        while not process.ready:
+        while not process.ready:  # noqa: ASYNC110 - readiness is no event, and time is virtual
             await asyncio.sleep(0.01)
         return process
 
@@ -113,9 +114,14 @@ def test_lost_replies_ghosts_and_losses_change_nothing(seed: int) -> None:
     async def main() -> None:
         cell = Cell(
             Faults(
-                lost_reply=0.1, ghost=0.1, lost=0.1, busy=0.1, reply_delay=0.3, delivery_delay=0.3,
+                lost_reply=0.1,
+                ghost=0.1,
+                lost=0.1,
+                busy=0.1,
+                reply_delay=0.3,
+                delivery_delay=0.3,
                 duplicate=0.1,
-            )  # fmt: skip
+            )
         )
         one = await cell.process(f"one{seed}", [TABLE, LIMITS])
         two = await cell.process(f"two{seed}", [TABLE, LIMITS])
@@ -155,13 +161,12 @@ def test_a_full_log_refuses_cleanly() -> None:
         cell = Cell(bytes_max=20_000)
         process = await cell.process("a", [TABLE, LIMITS])
         taken = 0
-        with pytest.raises((LogIsFull, OutcomeUnknown)) as caught:
-            for number in range(1000):
-                await submit(process, f"t{number}", wait_s=2.0)
+        with suppress(LogIsFull):
+            while taken < 1000:
+                await submit(process, f"t{taken}", wait_s=2.0)
                 taken += 1
-        assert taken > 10
-        if isinstance(caught.value, LogIsFull):
-            assert len(process.state("table").opened) == taken
+        assert 10 < taken < 1000
+        assert len(process.state("table").opened) == taken
         await cell.stop()
 
     run_virtual(main())

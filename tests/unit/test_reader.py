@@ -9,8 +9,8 @@ from sabot.table.v1 import events_pb2 as table
 from services.events import event_types
 from services.kernel.entry import NotUnderstood, first_head, next_head
 from services.kernel.reader import LogBroken, LogReader
-from tests.unit.toy import CELL, TABLE, ToyLog, activate, input_entry, open_table
 from services.kernel.replica import Replica
+from tests.unit.toy import CELL, TABLE, ToyLog, activate, input_entry, open_table
 
 
 def test_the_chain_of_hashes_stands_for_every_part_of_every_entry() -> None:

@@ -16,7 +16,7 @@ from services.kernel.event import Position
 from services.kernel.reader import LogBroken, LogReader
 from services.kernel.recovery import Window, read_message
 from services.kernel.replica import STANDBY_WAIT_S, BehaviourUnknown, Diverged, Replica
-from tests.unit.toy import CELL, LIMITS, TABLE, Toys, ToyLog, activate, input_entry, open_table
+from tests.unit.toy import CELL, LIMITS, TABLE, ToyLog, Toys, activate, input_entry, open_table
 
 
 @pytest.fixture(autouse=True)
@@ -216,9 +216,16 @@ def test_a_memory_error_is_no_answer() -> None:
     log = ToyLog()
     replica = Replica(
         type(TABLE)(
-            "table", 1, 1, TABLE.state_type, TABLE.initial, TABLE.evolve, decide,  # type: ignore[arg-type]  # never returns
-            TABLE.folds, TABLE.answers,
-        ),  # fmt: skip
+            "table",
+            1,
+            1,
+            TABLE.state_type,
+            TABLE.initial,
+            TABLE.evolve,
+            decide,  # type: ignore[arg-type]  # never returns
+            TABLE.folds,
+            TABLE.answers,
+        ),
         writer="r",
     )
     with pytest.raises(MemoryError):
@@ -276,7 +283,9 @@ def test_recovery_gives_the_live_state_whatever_the_window(window: int) -> None:
     replicas: list[Replica[Any]] = [Replica(TABLE, writer="n"), Replica(LIMITS, writer="n")]
     reader = LogReader(CELL, event_types())
     recovering = Window(replicas, window)
-    Toys.broken = window < 1000  # The window of 1000 takes what is recorded, whatever would be decided.
+    Toys.broken = (
+        window < 1000
+    )  # The window of 1000 takes what is recorded, whatever would be decided.
     try:
         for message in log.messages:
             recovering.push(read_message(reader, message), 0.0)
@@ -327,9 +336,9 @@ def test_an_answer_out_of_order_breaks_recovery() -> None:
     log.append("table.out", turned.SerializeToString())
     recovering = Window([Replica(TABLE, writer="n")], 1000)
     reader = LogReader(CELL, event_types())
+    for message in log.messages:
+        recovering.push(read_message(reader, message), 0.0)
     with pytest.raises((LogBroken, Diverged)):
-        for message in log.messages:
-            recovering.push(read_message(reader, message), 0.0)
         recovering.drain(0.0)
 
 

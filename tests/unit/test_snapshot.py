@@ -1,4 +1,5 @@
-"""Snapshots: equal states, equal bytes; another shape is refused; what was taken goes on rightly."""
+"""Snapshots: equal states, equal bytes; another shape is refused; what was taken goes on
+rightly."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from tests.unit.toy import CELL, LIMITS, TABLE, Toys
 
 
 def folded(core: Core[Any], cut: int) -> str:
-    """The digest of a core's state after the played log, through a snapshot before message `cut`."""
+    """The digest of a core's state after the played log, through a snapshot before message
+    `cut`."""
     codec = StateCodec()
     reader = LogReader(CELL, event_types())
     replica: Replica[Any] = Replica(core, writer="n")

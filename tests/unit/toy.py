@@ -1,9 +1,8 @@
 """Two small cores over real event types, to test the kernel without a game.
 
-`table` answers OpenTable with TableOpened, and CloseTable in steps: so many TableClosed as the state
-counts opened tables, two a step. `limits` answers TableOpened with BookClosed. A table named `boom`
-makes `limits` fail while `Toys.broken`.
-"""
+`table` answers OpenTable with TableOpened, and CloseTable in steps: so many TableClosed as the
+state counts opened tables, two a step. `limits` answers TableOpened with BookClosed. A table named
+`boom` makes `limits` fail while `Toys.broken`."""
 
 from __future__ import annotations
 

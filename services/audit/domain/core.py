@@ -1,6 +1,5 @@
-"""Audit's own core. Snapshots, acceptances and (later) seals are inputs that the kernel notes; there is
-nothing to decide about them yet, so its state is empty.
-"""
+"""Audit's own core. Snapshots, acceptances and (later) seals are inputs that the kernel notes;
+there is nothing to decide about them yet, so its state is empty."""
 
 from __future__ import annotations
 
