@@ -115,6 +115,7 @@ class Server:
         self._log = telemetry.logger()
         self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._names: list[str] = []
+        self._drains: list[Callable[[], None]] = []
         self._health = health.aio.HealthServicer()
         self._ready: bool | None = None
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=max_running)
@@ -123,8 +124,12 @@ class Server:
 
     def add(self, service: ServiceDescriptor, servicer: object) -> None:
         """Serve a proto's service by a servicer. A method that is missing, or does not say who may
-        call it, is a bug and raises TypeError."""
+        call it, is a bug and raises TypeError. A servicer that has a `drain` is told when the server
+        stops: it then ends its streams, which would otherwise last until they are cut."""
         self._names.append(service.full_name)
+        drain = getattr(servicer, "drain", None)
+        if drain is not None:
+            self._drains.append(drain)
         for method in service.methods:
             name = method_name(method.name)
             served = getattr(servicer, name, None)
@@ -166,6 +171,8 @@ class Server:
         """Say NOT_SERVING, take no new calls, let running ones finish for `drain_s` seconds."""
         self._log.info(SERVER_DRAINING, drain_s=drain_s)
         await self._health.enter_graceful_shutdown()
+        for drain in self._drains:
+            drain()
         await self._server.stop(drain_s)
         self._log.info(SERVER_STOPPED)
 

@@ -194,8 +194,7 @@ class Tracing:
             return None
         parent = parse_traceparent(traceparent) if traceparent else None
         if parent is None:
-            # Sampling needs no secrecy.
-            if not root or random.random() >= self._ratio:  # noqa: S311
+            if not root or random.random() >= self._ratio:  # noqa: S311  # sampling, no secret
                 return None
             context = None
         elif not parent.trace_flags & TraceFlags.SAMPLED:

@@ -56,6 +56,11 @@ class PartnerServicer:
         self._tables = live_tables
         self._bets = live_bets
 
+    def drain(self) -> None:
+        """End all streams: their callers go on at another server."""
+        self._tables.close()
+        self._bets.close()
+
     # ---- tables and rounds ---------------------------------------------------------------------
 
     @rpc(partners=True, roles=EVERY_ROLE)

@@ -593,6 +593,8 @@ async def test_a_drain_lets_running_calls_finish_and_takes_no_new_ones(served: S
 
     server = Server(KnownCallers())
     servicer = made_up(PARTNER, partners=True)
+    drained: list[bool] = []
+    servicer.drain = lambda: drained.append(True)  # type: ignore[attr-defined]  # made at run time
     servicer.get_table = rpc(partners=True)(slow)  # type: ignore[attr-defined]  # made at run time
     server.add(PARTNER, servicer)
     port = server.listen("127.0.0.1:0")
@@ -607,6 +609,7 @@ async def test_a_drain_lets_running_calls_finish_and_takes_no_new_ones(served: S
         go_on.set()
         assert await running == b""
         await stopping
+        assert drained
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await unary(channel, GET_TABLE)(request, metadata=metadata, timeout=1)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE

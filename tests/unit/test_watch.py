@@ -289,8 +289,7 @@ async def test_a_server_that_stops_sends_its_watchers_elsewhere(hall: Hall) -> N
     await anext(streams[0])
     waiting = [asyncio.ensure_future(following(stream)) for stream in streams]
     await asyncio.sleep(0)
-    hall.tables.close()
-    hall.bets.close()
+    hall.partner.drain()
     for each in waiting:
         with pytest.raises(EdgeNotReady):
             await each
