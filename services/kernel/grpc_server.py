@@ -123,9 +123,12 @@ class Server:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
     def add(self, service: ServiceDescriptor, servicer: object) -> None:
-        """Serve a proto's service by a servicer. A method that is missing, or does not say who may
-        call it, is a bug and raises TypeError. A servicer that has a `drain` is told when the server
-        stops: it then ends its streams, which would otherwise last until they are cut."""
+        """Serve a proto's service by a servicer.
+
+        A method that is missing, or does not say who may call it, is a bug and raises TypeError.
+        A servicer's `drain`, if it has one, is called when the server stops: it ends streams that
+        would otherwise last until they are cut.
+        """
         self._names.append(service.full_name)
         drain = getattr(servicer, "drain", None)
         if drain is not None:

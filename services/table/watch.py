@@ -92,6 +92,8 @@ class LiveTables:
 
     def close(self) -> None:
         """End all watchers: they are to go on at another server."""
+        if self._closed:
+            return
         self._closed = True
         self._leave()
         for ring in self._rings.values():
@@ -306,6 +308,8 @@ class LiveBets:
 
     def close(self) -> None:
         """End all watchers: they are to go on at another server."""
+        if self._closed:
+            return
         self._closed = True
         self._leave()
         for stir in self._partners.values():
