@@ -288,10 +288,10 @@ REQUEST_EXPIRED = Reason(
     "REQUEST_EXPIRED",
     _Code.FAILED_PRECONDITION,
     Retry.NEVER,
-    "The request id {request_id} is too old to be decided by. If it was sent before, GetRequest"
-    " says what became of it; this call changed nothing.",
-    "L'identifiant de requête {request_id} est trop ancien pour être traité. S'il a déjà été"
-    " envoyé, GetRequest dit ce qu'il en est advenu ; cet appel n'a rien changé.",
+    "The request {request_id} comes too late to be decided. If it was sent before, GetRequest says"
+    " what became of it; this call changed nothing.",
+    "La requête {request_id} arrive trop tard pour être traitée. Si elle a déjà été envoyée,"
+    " GetRequest dit ce qu'il en est advenu ; cet appel n'a rien changé.",
 )
 REQUEST_ID_REUSED = Reason(
     "REQUEST_ID_REUSED",

@@ -313,7 +313,7 @@ class _Method:
             self.name,
             "fr" if language[:2].lower() == "fr" else "en",
             None if left_s is None else time.monotonic() + left_s,
-            traceparent if telemetry.parse_traceparent(traceparent) else "",
+            telemetry.sampled(traceparent) if traceparent else "",
             authorization,
         )
 

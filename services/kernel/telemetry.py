@@ -146,6 +146,12 @@ def parse_traceparent(header: str) -> SpanContext | None:
     return SpanContext(int(found[1], 16), int(found[2], 16), is_remote=True, trace_flags=flags)
 
 
+def sampled(header: str) -> str:
+    """The traceparent, if its trace is being recorded; else nothing."""
+    found = parse_traceparent(header)
+    return header if found is not None and found.trace_flags & TraceFlags.SAMPLED else ""
+
+
 def traceparent_of(span: trace.Span) -> str:
     """A span as W3C traceparent, to be carried on."""
     about = span.get_span_context()

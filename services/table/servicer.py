@@ -225,7 +225,10 @@ class PartnerServicer:
         position = self._queries.position
         found = await self._queries.request(call.caller.actor, request.round_id, request.request_id)
         if found is None:
-            facts = {"request_id": request.request_id, "position": str(position)}
+            facts = {
+                "request_id": request.request_id,
+                "position": f"{position.segment}/{position.sequence}",
+            }
             raise Refused(REQUEST_NOT_FOUND, facts)
         asked_at, outcome = found
         return partners.GetRequestResponse(

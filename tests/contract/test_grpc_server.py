@@ -574,10 +574,11 @@ async def test_a_sampled_callers_trace_goes_on(served: Served) -> None:
     served.partner.does["place_bets"] = accepts
     await served.call(PLACE, place().SerializeToString(), traceparent=TRACEPARENT)
     await served.call(PLACE, place().SerializeToString(), traceparent="nonsense")
-    traced, untraced = (call.traceparent for _, call in served.partner.seen)
+    await served.call(PLACE, place().SerializeToString(), traceparent=TRACEPARENT[:-1] + "0")
+    traced, untraced, unsampled = (call.traceparent for _, call in served.partner.seen)
     assert traced[:36] == TRACEPARENT[:36]
     assert traced != TRACEPARENT
-    assert untraced == ""
+    assert untraced == unsampled == ""
     served.tracing.close()
     (span,) = served.spans.get_finished_spans()
     assert span.name == PLACE[1:]
