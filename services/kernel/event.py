@@ -97,6 +97,8 @@ class Core(Generic[S]):
     evolve: Callable[[S, Event], None]
     decide: Callable[[S, Event], Answers]
     folds: frozenset[type[Message]]
-    """Inputs and other services' answers that `evolve` and `decide` must see."""
+    """Inputs and other services' answers that `evolve` and `decide` must see. The kernel's own
+    inputs, such as `RetryInput`, may be among them: the kernel decides about those, and the core
+    only evolves."""
     answers: frozenset[type[Message]]
     """What it may answer; `evolve` must see these too."""

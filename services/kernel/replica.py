@@ -156,10 +156,10 @@ class Replica(Generic[S]):
             return
         for event in entry.events:
             body_type = type(event.body)
-            if body_type in self._folds:
-                self._fold(event, entry.head, now, ahead)
-            elif body_type in KERNEL_INPUTS:
+            if body_type in KERNEL_INPUTS:
                 self._kernel_input(event, entry.head, now, ahead)
+            elif body_type in self._folds:
+                self._fold(event, entry.head, now, ahead)
             elif own:
                 raise LogBroken(
                     entry.sequence, f"{self.core.service} takes no input {body_type.__name__}"
@@ -169,25 +169,30 @@ class Replica(Generic[S]):
         self, event: Event, head: bytes, now: float, ahead: deque[entry_pb2.Event] | None
     ) -> None:
         self.core.evolve(self.state.core, event)
-        if ahead is not None and self._take_recorded(event, head, now, ahead):
+        if ahead is not None and self._take_recorded(event, event, head, now, ahead):
             return
         self._decide(event, event, head, now)
 
     def _kernel_input(
         self, event: Event, head: bytes, now: float, ahead: deque[entry_pb2.Event] | None
     ) -> None:
-        if ahead is not None and self._take_recorded(event, head, now, ahead):
-            return
         body = event.body
+        if type(body) in self._folds:
+            self.core.evolve(self.state.core, event)
+        failed: Event | None = None
         if isinstance(body, events_pb2.RetryInput):
-            failed = self.state.failed.get(position_of(body.position))
-            if failed is not None:
-                again = failed._replace(
-                    time_us=event.time_us, behaviour=event.behaviour, retried=True
-                )
-                self._decide(event, again, head, now)
-                return
-        if event.service == self.core.service:
+            # Where it fails again it is kept again.
+            failed = self.state.failed.pop(position_of(body.position), None)
+        again = (
+            failed._replace(time_us=event.time_us, behaviour=event.behaviour, retried=True)
+            if failed is not None
+            else event
+        )
+        if ahead is not None and self._take_recorded(event, again, head, now, ahead):
+            return
+        if failed is not None:
+            self._decide(event, again, head, now)
+        elif event.service == self.core.service:
             self._answer(event, [events_pb2.InputNoted()], False, head, now)
 
     def _decide(self, cause: Event, event: Event, head: bytes, now: float) -> None:
@@ -296,22 +301,23 @@ class Replica(Generic[S]):
                     ),
                 )
             state.pending.append(Pending(proto, head, now))
-        failed = isinstance(bodies[0], events_pb2.InputFailed)
-        if retried:
-            if not failed:
-                state.failed.pop(position_of(cause.body.position), None)  # type: ignore[attr-defined]  # a RetryInput
-        elif failed:
-            state.failed[cause.position] = event
+        if isinstance(bodies[0], events_pb2.InputFailed):
+            state.failed[event.position] = event
             if len(state.failed) > MAX_FAILED:
                 del state.failed[next(iter(state.failed))]
 
     def _take_recorded(
-        self, event: Event, head: bytes, now: float, ahead: deque[entry_pb2.Event]
+        self,
+        cause: Event,
+        event: Event,
+        head: bytes,
+        now: float,
+        ahead: deque[entry_pb2.Event],
     ) -> bool:
-        """Take the recorded answers to an event, where it is known what they are; else say no."""
+        """Take the recorded answers to `cause`, where it is known what they are; else say no."""
         if not ahead:
             return False
-        position = event.position
+        position = cause.position
         first = position_of(ahead[0].cause)
         if first < position:
             raise LogBroken(
@@ -330,7 +336,7 @@ class Replica(Generic[S]):
                 )
             bodies.append(answer_type.FromString(proto.body))
         if protos:
-            self._evolve_own(event, event, bodies, protos, head, now)
+            self._evolve_own(cause, event, bodies, protos, head, now)
         return True
 
     def _read_back(
@@ -348,7 +354,7 @@ class Replica(Generic[S]):
             if self._sent:
                 self._sent -= 1
             if recorded.continues:
-                if ahead is not None and self._take_recorded(event, entry.head, now, ahead):
+                if ahead is not None and self._take_recorded(event, event, entry.head, now, ahead):
                     continue
                 self._decide(event, event, entry.head, now)
         state.out_sequence = max(state.out_sequence, entry.sequence)

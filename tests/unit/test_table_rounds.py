@@ -10,9 +10,11 @@ from google.protobuf.message import Message
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
+from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.event import Position
 from services.table.domain import decide_orders
 from services.table.domain.core import CORE
 from services.table.domain.state import TableState
@@ -595,3 +597,46 @@ def test_a_failure_elsewhere_suspends_nothing() -> None:
 
 def test_every_order_without_its_source_is_an_operators() -> None:
     ready().when(order(table.OpenRound(table_id=T), 30)).then(round_opened())
+
+
+# ---- a result whose settlement failed ----------------------------------------------------------
+
+AT = Position(1, 900, 0)
+"""Where the result stands whose settlement fails; its exact place does not matter to the table."""
+
+
+def settlement_fails(cause: Position = AT) -> Fact:
+    return Fact(failure_of(accepted()), service="settlement", cause=cause)
+
+
+def retry_settlement() -> Fact:
+    about = entry_pb2.Position(segment=AT.segment, sequence=AT.sequence, index=AT.index)
+    return by(log.RetryInput(position=about), partner="", service="table")
+
+
+def test_a_round_whose_settlement_failed_may_be_voided() -> None:
+    failed = betting().given(close_betting(), resolved(), settlement_fails())
+    failed.when(void()).then(voided())
+    failed.when(returned()).then(closed(end=table.ROUND_END_RETURNED))
+
+
+def test_while_a_retry_is_undecided_the_round_may_not_be_voided() -> None:
+    failed = betting().given(close_betting(), resolved(), settlement_fails(), retry_settlement())
+    retried_at = failed.last.position
+    failed.when(void(20)).then(rejected(table.REFUSAL_RESULT_ACCEPTED, 20, round_id=R1))
+    failed.given(settlement_fails(retried_at))
+    failed.when(void(21)).then(voided())
+
+
+def test_a_retry_of_a_retry_still_speaks_of_the_first_failure() -> None:
+    failed = betting().given(close_betting(), resolved(), settlement_fails(), retry_settlement())
+    failed.given(settlement_fails(failed.last.position), retry_settlement())
+    failed.when(void(20)).then(rejected(table.REFUSAL_RESULT_ACCEPTED, 20, round_id=R1))
+    failed.when(paid()).then(closed())
+
+
+def test_a_failure_in_a_later_step_leaves_only_a_retry() -> None:
+    step = settlement.BetsSettled(table_id=T, round_id=R1)
+    later = by(failure_of(step), service="settlement")
+    failed = betting().given(close_betting(), resolved(), later)
+    failed.when(void(20)).then(rejected(table.REFUSAL_RESULT_ACCEPTED, 20, round_id=R1))

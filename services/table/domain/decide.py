@@ -62,6 +62,7 @@ def decide(state: TableState, event: Event) -> Answers:
             | wallet.StakeDeclined()
             | shoe.ShoeOpened()
             | shoe.CardsDealt()
+            | log.RetryInput()
         ):
             return ()
         case (

@@ -225,7 +225,7 @@ def _round_order(state: TableState, body: RoundOrder) -> Sequence[Message]:
                 return (_rejected(body, table.REFUSAL_NOT_SUSPENDED),)
             return _resumed(state, running, body)
         case table.VoidRound():
-            if running.phase is Phase.PAYING:
+            if running.phase is Phase.PAYING and not running.unsettled:
                 return (_rejected(body, table.REFUSAL_RESULT_ACCEPTED),)
             return (voided(body.table_id, running, body.reason),)
         case _:

@@ -45,8 +45,9 @@ Foreign = (
     | shoe.ShoeClosed
     | rules.RoundResolved
     | log.InputFailed
+    | log.RetryInput
 )
-"""Other services' answers."""
+"""Other services' answers, and an operator's retries, about which the kernel decides."""
 
 Own = (
     table.BetsPlaced

@@ -10,9 +10,10 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.kernel.event import UNLOGGED, Event
+from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.requests import Standing
 from services.table.domain.events import Folded, Order, Own
+from services.table.domain.failures import accepted_of_failure
 from services.table.domain.state import (
     MAX_ACCOUNT_REQUESTS,
     MAX_BET_REQUESTS,
@@ -88,13 +89,16 @@ def evolve(state: TableState, event: Event) -> None:
             one = state.tables.get(body.table_id)
             if one is not None:
                 _shoe_goes_on(one, body)
+        case log.InputFailed():
+            _settlement_failed(state, event, body)
+        case log.RetryInput():
+            _settlement_retried(state, event, body)
         case (
             table.BetsRejected()
             | table.WithdrawalRejected()
             | table.OrderRejected()
             | wallet.RoundPaid()
             | wallet.RoundReturned()
-            | log.InputFailed()
             | log.RequestRepeated()
             | log.InputIgnored()
         ):
@@ -279,6 +283,27 @@ def _round_goes_on(
             running.closes_at_us = None
         case _:
             assert_never(body)
+
+
+def _settlement_failed(state: TableState, event: Event, body: log.InputFailed) -> None:
+    """Remember a round whose settlement failed at its very beginning: nothing of it is paid."""
+    accepted = accepted_of_failure(body) if event.service == "settlement" else None
+    running = running_round(state, accepted.table_id, accepted.round_id) if accepted else None
+    if running is None or running.phase is not Phase.PAYING or event.cause is None:
+        return
+    running.unsettled = True
+    if event.cause != running.retried_at:
+        running.unsettled_at = event.cause
+
+
+def _settlement_retried(state: TableState, event: Event, body: log.RetryInput) -> None:
+    """From the retry on settlement may pay at any moment, so the round may not be voided."""
+    about = Position(body.position.segment, body.position.sequence, body.position.index)
+    for one in state.tables.values():
+        running = one.running
+        if running is not None and running.unsettled and running.unsettled_at == about:
+            running.unsettled = False
+            running.retried_at = event.position
 
 
 def _round_closed(state: TableState, event: Event, body: table.RoundClosed) -> None:

@@ -30,6 +30,16 @@ _TYPES = _types()
 """Every event that names a table, by full name."""
 
 
+def accepted_of_failure(failed: log.InputFailed) -> table.ResultAccepted | None:
+    """The result whose settlement failed, if that is what failed."""
+    if failed.input_type != table.ResultAccepted.DESCRIPTOR.full_name:
+        return None
+    try:
+        return table.ResultAccepted.FromString(failed.input_body)
+    except DecodeError:
+        return None
+
+
 def table_of_failure(failed: log.InputFailed) -> str:
     """The table that a failed input or answer names; empty where it names none."""
     body_type = _TYPES.get(failed.input_type)

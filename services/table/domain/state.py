@@ -79,6 +79,12 @@ class Round:
     bets_placed: int = 0
     """How many bet ids were given out."""
     cards_left_shoe: bool = False
+    unsettled: bool = False
+    """Settling its result failed before anything was paid: it may be retried, or voided."""
+    unsettled_at: Position = UNLOGGED
+    """The `ResultAccepted` whose settlement failed."""
+    retried_at: Position = UNLOGGED
+    """The operator's last retry of it. While a retry is undecided the round may not be voided."""
 
 
 @dataclass(slots=True)
