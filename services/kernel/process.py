@@ -82,6 +82,8 @@ class Shell(Protocol):
     """Whose state it looks at, and whose inputs it makes."""
     wakes: frozenset[type[Message]]
     """Events after which it must look at once."""
+    problems: dict[str, str]
+    """What it cannot do, and why, by what it concerns: each is an alarm."""
 
     def poll(
         self, state: Any, now_us: int, leading: bool, answered: Position | None
@@ -181,6 +183,7 @@ class Process:
         self.started_from = 0
         """The entry at which the snapshot stood that this process began from; 0: from nothing."""
         self._freshness = Freshness()
+        self._problems: dict[str, str] = {}
         self._draining = False
         self._live = False
         self.weak: list[str] = []
@@ -743,6 +746,10 @@ class Process:
             answered = position_of(pending[0].proto.cause) if pending else None
             for body in shell.poll(replica.state.core, now_us, replica.leading, answered):
                 self.tell(shell.service, body, actor)
+            for about, why in shell.problems.items():
+                if self._problems.get(about) != why:
+                    self._problems[about] = why
+                    self._alarm("shell_cannot", {"about": about, "why": why})
 
     async def _info_loop(self) -> None:
         shorter = 0

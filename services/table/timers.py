@@ -35,6 +35,7 @@ class Timers:
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str, int], int] = {}
+        self.problems: dict[str, str] = {}
 
     def poll(
         self, state: TableState, now_us: int, leading: bool, answered: Position | None = None
