@@ -11,15 +11,18 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from services.kernel.accepted import read_accepted
 from services.kernel.embedded import FolderInUse, FolderLock, find_running, stream_folder
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
-from services.kernel.store_check import StoreNotTheLog, check_store
+from services.kernel.store_check import BlockNote, StoreNotTheLog, check_store, note_blocks
 from services.kernel.store_scan import StoreDamaged, StoreMissing, has_store, scan_store
 from services.kernel.witness import FileWitness, Witnessed
 
+CHECKED = "checked.json"
+"""In a data folder: what its store's blocks were when they were last seen to be right."""
 BATCH = 500
 """Entries read from the raw store before the event loop gets its turn."""
 
@@ -101,11 +104,38 @@ def check_folder(
     accepted = read_accepted(data).entries
     if has_store(folder):
         check_store(
-            folder, cell, witnesses, hash_all=hash_all, accepted=accepted, progress=progress
+            folder,
+            cell,
+            witnesses,
+            hash_all=hash_all,
+            accepted=accepted,
+            notes=_notes_of(data),
+            progress=progress,
         )
     elif witnesses:
         sequence = max(seen.sequence for seen in witnesses.values())
         raise StoreNotTheLog(1, f"missing: entries 1 to {sequence} were read, the store is gone")
+
+
+def note_folder(data: Path, cell: str) -> None:
+    """Note the store of a data folder as right: it was checked just now, or its server closed it in
+    order. The next check then looks at what is new."""
+    folder = stream_folder(data, cell)
+    if not has_store(folder):
+        return
+    notes = {name: [note.size, note.sha256] for name, note in note_blocks(folder).items()}
+    fresh = data / f"{CHECKED}.new"
+    fresh.write_text(json.dumps(notes) + "\n")
+    fresh.replace(data / CHECKED)
+
+
+def _notes_of(data: Path) -> dict[str, BlockNote]:
+    """What was noted; nothing where there is no such file, or a damaged one: then all is new."""
+    try:
+        notes: dict[str, list[Any]] = json.loads((data / CHECKED).read_text())
+        return {name: BlockNote(int(size), str(digest)) for name, (size, digest) in notes.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 @asynccontextmanager

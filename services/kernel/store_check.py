@@ -2,21 +2,39 @@
 
 The chain of hashes is followed through the raw records. Entries of answers carry the chain hash at
 their cause, so each of them vouches for everything up to there; witnesses vouch for what processes
-had read. What nobody vouches for yet, the tail, is held against the records' own checksums. Where
-something does not fit, those checksums tell which record it was.
+had read.
+
+The chain does not cover a record's time and its checksum, and a server that was killed cuts the log
+at a record whose checksum does not fit. So records are held against their checksums too: those that
+are new since the store was last seen to be right (`BlockNote`), newest first as far as
+`HASHED_BYTES` reach, and every one under `hash_all`. Where the chain breaks, checksums tell which
+record it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.kernel.entry import NotUnderstood, decode_entry, first_head, next_head
 from services.kernel.log import LogMessage
 from services.kernel.reader import REMEMBERED_HEADS
-from services.kernel.store_scan import StoreDamaged, scan_store
+from services.kernel.store_scan import StoreDamaged, blocks_of, scan_store
 from services.kernel.witness import Witnessed
+
+HASHED_BYTES = 32 * 1024 * 1024
+"""Records held against their checksums at a start, newest first: a third of a minute's work."""
+READ_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNote:
+    """The first bytes of a block, as they were when they were seen to be right."""
+
+    size: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +63,31 @@ def check_store(
     *,
     hash_all: bool = False,
     accepted: Mapping[int, bytes] | None = None,
+    notes: Mapping[str, BlockNote] | None = None,
     progress: Callable[[int], None] = lambda _sequence: None,
 ) -> StoreChecked:
     """Follow the chain through the whole store. Raises StoreNotTheLog, StoreMissing.
 
-    `witnesses`: by process name, what each had read. `hash_all`: check every record's own checksum
-    too, which takes about a millisecond for each kilobyte. `accepted`: entries that an operator
-    lets pass although they cannot be understood, with the chain hash there.
+    `witnesses`: by process name, what each had read. `hash_all`: check every record's own checksum,
+    which takes half a millisecond for each kilobyte. `accepted`: entries that an operator lets pass
+    although they cannot be understood, with the chain hash there. `notes`: by block.
     """
+    trusted = {} if hash_all else _trusted(folder, notes or {})
     walk = _Walk(first_head(cell), witnesses, accepted or {})
     torn = False
     try:
-        for message in scan_store(folder, hash_after=0 if hash_all else None):
-            walk.take(message)
-            progress(message.sequence)
-    except StoreDamaged as damage:
-        if not damage.torn:
-            raise StoreNotTheLog(damage.sequence, damage.why) from damage
-        torn = True
+        try:
+            for message in scan_store(folder, hash_after=0, trusted=trusted):
+                walk.take(message)
+                progress(message.sequence)
+        except StoreDamaged as damage:
+            if not damage.torn:
+                raise StoreNotTheLog(damage.sequence, damage.why) from damage
+            torn = True
+        walk.end()
     except StoreNotTheLog as wrong:
         _name_the_record(folder, walk.vouched, wrong)
         raise
-    walk.end()
-    _check_tail(folder, walk.vouched)
     return StoreChecked(walk.sequence, walk.head, torn)
 
 
@@ -134,24 +154,53 @@ class _Walk:
 
 
 def _name_the_record(folder: Path, vouched: int, wrong: StoreNotTheLog) -> None:
-    """The chain broke somewhere behind `vouched`: let the records' own checksums say where."""
+    """Something broke somewhere behind `vouched`: let the records' own checksums say where."""
     try:
         for message in scan_store(folder, hash_after=vouched):
             if message.sequence >= wrong.sequence:
                 return
     except StoreDamaged as damage:
-        raise StoreNotTheLog(damage.sequence, damage.why) from wrong
+        if damage.sequence < wrong.sequence:
+            raise StoreNotTheLog(damage.sequence, damage.why) from wrong
 
 
-def _check_tail(folder: Path, vouched: int) -> None:
-    """Nothing vouches for the entries behind `vouched` but their own checksums."""
-    try:
-        _exhaust(scan_store(folder, hash_after=vouched))
-    except StoreDamaged as damage:
-        if not damage.torn:
-            raise StoreNotTheLog(damage.sequence, damage.why) from damage
+def note_blocks(folder: Path) -> dict[str, BlockNote]:
+    """The store as it is now, for a later check: it was checked, or a server closed it in order.
+    Raises StoreMissing."""
+    notes: dict[str, BlockNote] = {}
+    for block in blocks_of(folder):
+        size = block.stat().st_size
+        notes[block.name] = BlockNote(size, _sha256(block, size))
+    return notes
 
 
-def _exhaust(messages: Iterator[LogMessage]) -> None:
-    for _ in messages:
-        pass
+def _trusted(folder: Path, notes: Mapping[str, BlockNote]) -> dict[str, int]:
+    """How many bytes of each block need no look at checksums: they are as they were noted, or older
+    than what a start has time for. A block that is not as it was noted is looked at whole."""
+    trusted: dict[str, int] = {}
+    left = HASHED_BYTES
+    for block in reversed(blocks_of(folder)):
+        size = block.stat().st_size
+        note = notes.get(block.name)
+        known = 0
+        if note is not None:
+            if note.size > size or _sha256(block, note.size) != note.sha256:
+                continue
+            known = note.size
+        known = max(known, size - left)
+        left -= size - known
+        trusted[block.name] = known
+    return trusted
+
+
+def _sha256(block: Path, size: int) -> str:
+    """Of the first bytes of a file."""
+    digest = hashlib.sha256()
+    with block.open("rb") as file:
+        while size:
+            some = file.read(min(size, READ_BYTES))
+            if not some:
+                break
+            digest.update(some)
+            size -= len(some)
+    return digest.hexdigest()
