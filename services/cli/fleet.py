@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.audit.parts import parts as audit_parts
-from services.cli.log_source import check_folder
+from services.cli.log_source import check_folder, note_folder
 from services.events import event_types
 from services.kernel import host, telemetry
 from services.kernel.build import BUILD
@@ -67,18 +67,24 @@ async def embedded_log(
     await server.acquire()
     try:
         check_folder(server.data, server.cell)
+        note_folder(server.data, server.cell)
         await server.start()
         await _require(server)
     except BaseException:
         await server.stop()
         raise
     keeper = asyncio.get_running_loop().create_task(_keep_running(server), name="nats-server")
+    in_order = False
     try:
         yield server
+        in_order = server.server.pid is not None
     finally:
         keeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeper
+        if in_order:
+            await server.server.stop()
+            note_folder(server.data, server.cell)
         await server.stop()
 
 
