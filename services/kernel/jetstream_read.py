@@ -327,22 +327,29 @@ class PullReader:
                 )
                 return
         if sequence != self._last + 1:
-            if first or self._hole_at == self._last + 1:
+            if first:
                 self._failure = self._hole(sequence)
             else:
-                self._hole_at = self._last + 1
-                self._odd = f"sequence {sequence} came after {self._last}"
+                self._on_gap(sequence)
             return
         self._last = sequence
         self._seen = entry
         self._arrived.append(entry)
+
+    def _on_gap(self, shown: int) -> None:
+        """The consumer went past entries that did not arrive: lost on the way, or not there."""
+        if self._hole_at == self._last + 1:
+            self._failure = self._hole(shown)
+        else:
+            self._hole_at = self._last + 1
+            self._odd = f"sequence {shown} came after {self._last}"
 
     def _on_status(self, headers: Mapping[str, str]) -> None:
         status = headers["Status"]
         if status == "100":
             delivered = int(headers.get("Nats-Last-Stream", "0"))
             if delivered > self._last:
-                self._odd = f"entries up to {delivered} were sent, {self._last} was the last seen"
+                self._on_gap(delivered)
             return
         words = headers.get("Description", "")
         used_up = "MaxBytes" in words or "Batch Completed" in words

@@ -109,8 +109,14 @@ def _stream(answer: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 
 
 def _replica_warnings(stream: Mapping[str, Any]) -> list[str]:
+    cluster = stream.get("cluster", {})
+    replicas = cluster.get("replicas") or ()
+    if not cluster.get("leader"):
+        return [f"{stream['name']} has no leader just now"]
+    if any(replica.get("name") == cluster["leader"] for replica in replicas):
+        return []  # a follower's list of the others; only the leader knows how far they are
     return [
         f"the replica on {replica.get('name')} is {'away' if replica.get('offline') else 'behind'}"
-        for replica in stream.get("cluster", {}).get("replicas") or ()
+        for replica in replicas
         if not replica.get("current")
     ]
