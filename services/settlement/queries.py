@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sabot.settlement.v1.events_pb2 import BetsSettled
-
 from services.kernel.event import Position
 
 

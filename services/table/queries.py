@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sabot.partner.v1.partner_service_pb2 import PlacedBet, RequestOutcome, Round
-
 from services.kernel.event import Position
 
 
@@ -46,8 +45,9 @@ class TableQueries(Protocol):
     ) -> tuple[Sequence[PlacedBet], Position]:
         """A partner's bets whose present standing was logged after `position`, by that position.
 
-        About `limit` of them, yet never only some of those that one event changed. Also: up to where
-        this tells all: the last bet's position where more remain, else how far the projection is.
+        About `limit` of them, yet never only some of those that one event changed. Also: up to
+        where this tells all: the last bet's position where more remain, else how far the projection
+        is.
         """
         ...
 
@@ -56,8 +56,9 @@ class TableQueries(Protocol):
     ) -> tuple[Position, RequestOutcome] | None:
         """Where a request stands in the log and what became of it; None where there is none.
 
-        `scope`: who asked, as in the event's `actor` (`partner:<id>` or `operator:<id>`). `round_id`:
-        of bets and withdrawals of bets; empty for every other request, the wallet's ones included.
+        `scope`: who asked, as in the event's `actor` (`partner:<id>` or `operator:<id>`).
+        `round_id`: of bets and withdrawals of bets; empty for every other request, the wallet's
+        ones included.
         """
         ...
 

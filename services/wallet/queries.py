@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from sabot.partner.v1.partner_service_pb2 import RequestOutcome
-
 from services.kernel.event import Position
 
 

@@ -1,4 +1,4 @@
-"""PartnerService and TableOperatorService: what they append, and what their callers are told."""
+"""PartnerService: what it appends, and what its callers are told."""
 
 from __future__ import annotations
 
@@ -16,60 +16,14 @@ from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
-from sabot.table.v1 import operator_service_pb2 as operators
 from sabot.wallet.v1 import events_pb2 as wallets
-from services.games.rule_sets import baccarat
 from services.kernel import ask
 from services.kernel.call import Call, position_message
 from services.kernel.edge import OutcomeUnknown
 from services.kernel.errors import Refused
 from services.kernel.event import Position
-from services.kernel.grpc_server import method_name
-from services.kernel.telemetry import Metrics
-from services.kernel.tokens import Caller, Role
 from services.table.answers import PLACED, WITHDRAWN
-from services.table.domain.state import Phase, Round, Table, TableState
-from services.table.operator_servicer import TableOperatorServicer
-from services.table.servicer import PartnerServicer
-from services.table.watch import LiveBets, LiveTables
-from tests.unit.fake_edge import PARTNER, FakeEdge, FakeQueries
-
-UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
-NORTH = Call(Caller(partner=PARTNER), method="sabot.partner.v1.PartnerService/X")
-SOUTH = Call(Caller(partner="south"))
-SAM = Call(Caller(operator="sam", roles=frozenset({Role.SUPERVISOR})), method="a/B")
-BETS = [
-    bet_pb2.Bet(bet_id="t1-7.1", bet="player", stake_minor=500),
-    bet_pb2.Bet(bet_id="t1-7.2", bet="tie", stake_minor=100),
-]
-
-
-def table_state(*, running: bool = True, number: int = 7, table_id: str = "t1") -> Table:
-    spec = tables.TableOpened().spec
-    spec.table_id = table_id
-    spec.currency_code = "EUR"
-    spec.rule_set.CopyFrom(baccarat())
-    table = Table(spec=spec, revision=3, bets=("banker", "player", "tie"), number=number)
-    if running:
-        round_id = f"{table_id}-{number}"
-        table.running = Round(round_id=round_id, number=number, shoe_id=f"{table_id}-s1")
-        table.running.phase = Phase.DEALING
-    return table
-
-
-class Door:
-    """The servicers over a fake edge."""
-
-    def __init__(self, *answers: Message | Exception) -> None:
-        state = TableState(tables={"t1": table_state()})
-        self.edge = FakeEdge(answers=list(answers), states={"table": state})
-        self.queries = FakeQueries()
-        self.state = state
-        metrics = Metrics()
-        self.tables = LiveTables(self.edge, self.queries, metrics)
-        self.bets = LiveBets(self.edge, self.queries, metrics)
-        self.partner = PartnerServicer(self.edge, self.queries, self.tables, self.bets)
-        self.operator = TableOperatorServicer(self.edge, self.queries)
+from tests.unit.front import BETS, FIRST, NORTH, REPEATED, SAM, SOUTH, Door, table_state
 
 
 def place(**change: Any) -> partners.PlaceBetsRequest:
@@ -236,11 +190,6 @@ async def test_whatever_refuses_a_withdrawal_is_told(answer: Message, reason: st
 
 
 # ---- repeats -----------------------------------------------------------------------------------
-
-FIRST = Position(1, 4, 2)
-REPEATED = log.RequestRepeated(
-    request_id="r-1", first=entry_pb2.Position(segment=1, sequence=4, index=2)
-)
 
 
 @pytest.fixture
@@ -431,126 +380,3 @@ async def test_a_query_waits_for_the_position_it_asks_for() -> None:
     with pytest.raises(Refused) as caught:
         await door.partner.get_round(request, NORTH)
     assert caught.value.reason.name == "POSITION_NOT_REACHED"
-
-
-# ---- operators' orders -------------------------------------------------------------------------
-
-RANGE: dict[str, Any] = {"request_id": UUID7, "table_id": "t1", "round_id": "t1-7"}
-WHY: dict[str, Any] = {"reason": tables.ROUND_REASON_EQUIPMENT, "remark": "the scanner"}
-ORDERS: list[tuple[Message, Message, Message]] = [
-    (
-        operators.OpenTableRequest(request_id=UUID7, spec=table_state().spec),
-        tables.OpenTable(request_id=UUID7, spec=table_state().spec),
-        tables.TableOpened(revision=4),
-    ),
-    (
-        operators.CloseTableRequest(request_id=UUID7, table_id="t1"),
-        tables.CloseTable(request_id=UUID7, table_id="t1"),
-        tables.TableClosed(),
-    ),
-    (
-        operators.OpenRoundRequest(request_id=UUID7, table_id="t1"),
-        tables.OpenRound(request_id=UUID7, table_id="t1", source=tables.SOURCE_OPERATOR),
-        tables.RoundOpened(round_id="t1-8"),
-    ),
-    (
-        operators.CloseBettingRequest(**RANGE),
-        tables.CloseBetting(**RANGE, source=tables.SOURCE_OPERATOR),
-        tables.BettingClosed(),
-    ),
-    (
-        operators.SuspendRoundRequest(**RANGE, **WHY),
-        tables.SuspendRound(**RANGE, **WHY),
-        tables.RoundSuspended(),
-    ),
-    (
-        operators.ResumeRoundRequest(**RANGE, **WHY),
-        tables.ResumeRound(**RANGE, **WHY),
-        tables.RoundResumed(),
-    ),
-    (
-        operators.VoidRoundRequest(**RANGE, **WHY),
-        tables.VoidRound(**RANGE, **WHY),
-        tables.RoundVoided(),
-    ),
-]
-
-
-def order(door: Door, request: Message) -> Any:
-    name = method_name(type(request).__name__.removesuffix("Request"))
-    return getattr(door.operator, name)(request, SAM)
-
-
-@pytest.mark.parametrize(
-    ("request_", "input_", "answer"), ORDERS, ids=lambda each: type(each).__name__
-)
-async def test_an_order_is_appended_as_given_and_its_answer_told(
-    request_: Message, input_: Message, answer: Message
-) -> None:
-    door = Door(answer)
-    told = await order(door, request_)
-    assert told.position == position_message(door.edge.position)
-    assert not told.replayed
-    (asked,) = door.edge.submitted
-    assert (asked.service, asked.partner, asked.actor) == ("table", "", "operator:sam")
-    assert asked.until == {type(answer), tables.OrderRejected}
-    assert len(asked.body.request_hash) == 32
-    asked.body.ClearField("request_hash")
-    assert asked.body == input_
-
-
-@pytest.mark.parametrize(
-    ("request_", "input_", "answer"), ORDERS, ids=lambda each: type(each).__name__
-)
-async def test_an_order_that_is_refused_repeated_or_failed_is_told(
-    request_: Message, input_: Message, answer: Message, no_pause: None
-) -> None:
-    rejected = tables.OrderRejected(refusal=tables.REFUSAL_BAD_TABLE_SPEC, detail="no limits")
-    with pytest.raises(Refused) as caught:
-        await order(Door(rejected), request_)
-    assert caught.value.text("en").endswith("no limits.")
-    for broken, reason in (
-        (log.InputFailed(), "INPUT_FAILED"),
-        (log.InputNoted(), "UNEXPECTED_OUTCOME"),
-    ):
-        with pytest.raises(Refused) as caught:
-            await order(Door(broken), request_)
-        assert caught.value.reason.name == reason
-    field = next(
-        field.name
-        for field in partners.RequestOutcome.DESCRIPTOR.fields
-        if field.message_type is not None
-        and field.message_type.full_name == answer.DESCRIPTOR.full_name
-    )
-    door = Door(REPEATED)
-    content: dict[str, Any] = {field: answer}
-    door.queries.outcomes[FIRST] = [partners.RequestOutcome(**content)]
-    assert (await order(door, request_)).replayed
-    door = Door(REPEATED)
-    door.queries.outcomes[FIRST] = [partners.RequestOutcome()]
-    with pytest.raises(Refused) as caught:
-        await order(door, request_)
-    assert caught.value.reason.name == "INPUT_FAILED"
-
-
-async def test_the_revision_and_the_round_opened_are_told() -> None:
-    opened = await order(Door(tables.TableOpened(revision=4)), ORDERS[0][0])
-    assert opened.revision == 4
-    assert (await order(Door(tables.RoundOpened(round_id="t1-8")), ORDERS[2][0])).round_id == "t1-8"
-
-
-async def test_what_the_kernel_acts_on_is_noted() -> None:
-    door = Door(log.InputNoted(), log.InputNoted(), log.InputIgnored())
-    request = operators.ActivateBehaviourRequest(behaviour=2)
-    told = await door.operator.activate_behaviour(request, SAM)
-    assert told.position == position_message(door.edge.position)
-    again = operators.RetryInputRequest(
-        failed=entry_pb2.Position(segment=1, sequence=5), reason="mended"
-    )
-    await door.operator.retry_input(again, SAM)
-    first, second = (asked.body for asked in door.edge.submitted)
-    assert first == log.ActivateBehaviour(behaviour=2)
-    assert second == log.RetryInput(position=again.failed, reason="mended")
-    with pytest.raises(Refused) as caught:
-        await door.operator.retry_input(again, SAM)
-    assert caught.value.reason.name == "INPUT_IGNORED"

@@ -25,7 +25,7 @@ from services.table.domain.state import Phase, TableState
 from services.table.servicer import PartnerServicer
 from services.table.watch import LiveBets, LiveTables
 from tests.unit.fake_edge import FakeEdge, FakeQueries
-from tests.unit.test_table_servicer import NORTH, SAM, SOUTH, table_state
+from tests.unit.front import NORTH, SAM, SOUTH, table_state
 
 ROUND: dict[str, Any] = {"table_id": "t1", "round_id": "t1-8"}
 OPENED = tables.RoundOpened(
