@@ -1,0 +1,69 @@
+"""The auditor's check of the log as such: who answered what, once, whole, in order, at which time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sabot.log.v1 import events_pb2 as logs
+from services.simulator.facts import Fact, Findings, Place
+
+
+def check_answers(facts: Sequence[Fact], findings: Findings) -> None:
+    """Every input is answered once and whole by its service, no copy is, and nothing is answered
+    twice (invariant 4)."""
+    by_place = {fact.place: fact for fact in facts}
+    log_times = _log_times(facts)
+    answered: dict[tuple[str, Place], tuple[int, int]] = {}
+    """By service and cause: how many answers, and in which entry."""
+    last_cause: dict[str, Place] = {}
+    for fact in facts:
+        if fact.is_input:
+            continue
+        cause = by_place.get(fact.cause)
+        if cause is None or fact.cause >= fact.place:
+            findings.add(fact.place, f"answers {fact.cause}, which does not stand before it")
+            continue
+        name = type(fact.body).__name__
+        findings.check(not cause.copy, fact.place, f"{name} answers a copy of an entry")
+        count, entry = answered.get((fact.service, fact.cause), (0, fact.place[0]))
+        findings.check(
+            fact.index == count and entry == fact.place[0],
+            fact.place,
+            f"{name} of {fact.service} is answer {fact.index} to {fact.cause}, "
+            f"which has {count} in entry {entry}",
+        )
+        answered[fact.service, fact.cause] = (count + 1, fact.place[0])
+        findings.check(
+            fact.cause >= last_cause.get(fact.service, (0, 0)),
+            fact.place,
+            f"{fact.service} answers {fact.cause} after {last_cause.get(fact.service)}",
+        )
+        last_cause[fact.service] = fact.cause
+        about = cause
+        if isinstance(cause.body, logs.RetryInput) and not isinstance(fact.body, logs.InputNoted):
+            # An operator's retry is decided for whom the failed input was.
+            again = cause.body.position
+            about = by_place.get((again.sequence, again.index), cause)
+        findings.check(
+            fact.time_us == log_times[fact.cause]
+            and (fact.partner, fact.actor) == (about.partner, about.actor),
+            fact.place,
+            f"the header of {name} does not follow from its cause",
+        )
+    for fact in facts:
+        if fact.is_input and not fact.copy and (fact.service, fact.place) not in answered:
+            findings.add(fact.place, f"{type(fact.body).__name__} was never answered")
+        elif isinstance(fact.body, logs.InputFailed):
+            continue  # It goes on where its own service acts on failures: some do, some do not.
+        elif fact.continues and (fact.service, fact.place) not in answered:
+            findings.add(fact.place, f"{type(fact.body).__name__} was to be gone on with")
+
+
+def _log_times(facts: Sequence[Fact]) -> dict[Place, int]:
+    times: dict[Place, int] = {}
+    now = 0
+    for fact in facts:
+        if fact.is_input and not fact.copy:
+            now = max(now, fact.time_us)
+        times[fact.place] = now
+    return times

@@ -1,0 +1,306 @@
+"""The auditor's own ledger: what every event of the log means in money, kept apart from the wallet's
+and settlement's code, and much simpler.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.simulator.facts import Fact, Findings, Place
+
+Owner = tuple[str, str]
+"""(partner, account)"""
+
+
+@dataclass(slots=True)
+class BetRecord:
+    """One bet's life."""
+
+    bet_id: str
+    owner: Owner
+    round_id: str
+    kind: str
+    stake: int
+    reserved: Place | None = None
+    ended: Place | None = None
+    """Where it was returned, refused or declined, or its payout posted."""
+    settled: Place | None = None
+    payout: int = 0
+
+
+@dataclass(slots=True)
+class RoundMoney:
+    """What a round is paid by."""
+
+    spec: object = None
+    result: rules.BaccaratResult | None = None
+    bets: dict[str, BetRecord] = field(default_factory=dict)
+    closed: bool = False
+
+
+def due(bet: str, stake: int, result: rules.BaccaratResult, tie_pays: int) -> tuple[int, int]:
+    """(payout, commission) of a bet: Player 1:1, Banker 19:20 rounded down, Tie by the table; Player
+    and Banker are pushed by a tie."""
+    player, banker = result.player_total, result.banker_total
+    if bet == "tie":
+        return (stake * (tie_pays + 1), 0) if player == banker else (0, 0)
+    if player == banker:
+        return stake, 0
+    if bet == "player":
+        return (2 * stake, 0) if player > banker else (0, 0)
+    profit = stake * 19 // 20
+    return (stake + profit, stake - profit) if banker > player else (0, 0)
+
+
+class MoneyAuditor:
+    """Follows every minor unit. `balances`: by ("cash" or "reserved", partner, account)."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.balances: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        self.rounds: defaultdict[str, RoundMoney] = defaultdict(RoundMoney)
+        self.settled_bets = 0
+        self._specs: dict[tuple[str, int], table.TableOpened] = {}
+        self._moved: dict[tuple[str, str, str], Place] = {}
+        """By (what, partner, request id): where it moved money."""
+        self._settled: dict[tuple[str, Owner], settlement.BetsSettled] = {}
+
+    # ---- the ledger ----------------------------------------------------------------------------
+
+    def _post(self, place: Place, *legs: tuple[str, str, str, int]) -> None:
+        """A journal entry: its legs sum to zero and overdraw nothing (invariant 1)."""
+        self.findings.check(sum(leg[3] for leg in legs) == 0, place, f"unbalanced: {legs}")
+        for kind, partner, account, minor in legs:
+            self.balances[kind, partner, account] += minor
+        for kind, partner, account, _ in legs:
+            if kind in ("cash", "reserved"):
+                balance = self.balances[kind, partner, account]
+                self.findings.check(
+                    balance >= 0, place, f"{kind} of {partner}/{account} falls to {balance}"
+                )
+
+    def _once(self, place: Place, what: str, partner: str, request_id: str) -> None:
+        """A request id moves money once (invariant 7)."""
+        first = self._moved.setdefault((what, partner, request_id), place)
+        self.findings.check(
+            first == place, place, f"{what} {request_id} of {partner} was done at {first} already"
+        )
+
+    # ---- events --------------------------------------------------------------------------------
+
+    def see(self, fact: Fact) -> None:
+        """Take the next event."""
+        body, place, partner = fact.body, fact.place, fact.partner
+        match body:
+            case table.TableOpened():
+                self._specs[body.spec.table_id, body.revision] = body
+            case table.RoundOpened():
+                self.rounds[body.round_id].spec = self._specs.get((body.table_id, body.revision))
+            case table.BetsPlaced():
+                self._once(place, f"bets in {body.round_id}", partner, body.request_id)
+                for bet in body.bets:
+                    self._new_bet(place, partner, body, bet.bet_id, bet.bet, bet.stake_minor)
+            case limits.BetsRefused():
+                for bet_id in body.bet_ids:
+                    self._off(place, body.round_id, bet_id)
+            case wallet.StakeDeclined():
+                for bet in body.bets:
+                    self._off(place, body.round_id, bet.bet_id)
+            case wallet.StakeReserved():
+                self._reserved(place, partner, body)
+            case wallet.StakeReturned():
+                self._returned(place, body)
+            case table.ResultAccepted():
+                self.rounds[body.round_id].result = body.result.baccarat
+            case settlement.BetsSettled():
+                self._bets_settled(place, body)
+            case wallet.PayoutPosted():
+                self._paid(place, body)
+            case wallet.FundsDeposited():
+                self._once(place, "deposit", partner, body.request_id)
+                self._post(
+                    place,
+                    ("external", partner, "", -body.amount_minor),
+                    ("cash", partner, body.account_id, body.amount_minor),
+                )
+            case wallet.FundsWithdrawn():
+                self._once(place, "withdrawal of funds", partner, body.request_id)
+                self._post(
+                    place,
+                    ("cash", partner, body.account_id, -body.amount_minor),
+                    ("external", partner, "", body.amount_minor),
+                )
+            case wallet.RoundPaid() | wallet.RoundReturned():
+                self._round_over(place, body.round_id)
+            case _:
+                pass
+
+    def _new_bet(
+        self, place: Place, partner: str, body: table.BetsPlaced, bet_id: str, kind: str, stake: int
+    ) -> None:
+        bets = self.rounds[body.round_id].bets
+        self.findings.check(bet_id not in bets, place, f"bet id {bet_id} was given out twice")
+        bets[bet_id] = BetRecord(bet_id, (partner, body.account_id), body.round_id, kind, stake)
+
+    def _bet(self, place: Place, round_id: str, bet_id: str) -> BetRecord | None:
+        found = self.rounds[round_id].bets.get(bet_id)
+        self.findings.check(found is not None, place, f"bet {bet_id} was never placed")
+        return found
+
+    def _off(self, place: Place, round_id: str, bet_id: str) -> None:
+        """Refused or declined: no money has moved, and none will (invariant 3)."""
+        bet = self._bet(place, round_id, bet_id)
+        if bet is not None:
+            self.findings.check(
+                bet.reserved is None and bet.ended is None,
+                place,
+                f"bet {bet_id} is off, but was reserved at {bet.reserved}, ended at {bet.ended}",
+            )
+            bet.ended = place
+
+    def _reserved(self, place: Place, partner: str, body: wallet.StakeReserved) -> None:
+        self._once(place, f"stakes in {body.round_id}", partner, body.request_id)
+        for stake in body.bets:
+            bet = self._bet(place, body.round_id, stake.bet_id)
+            if bet is None:
+                continue
+            same = (bet.owner, bet.kind, bet.stake) == (
+                (partner, body.account_id), stake.bet, stake.stake_minor,
+            )  # fmt: skip
+            self.findings.check(same, place, f"bet {bet.bet_id} is reserved otherwise than placed")
+            self.findings.check(
+                bet.reserved is None and bet.ended is None,
+                place,
+                f"bet {bet.bet_id} is reserved, but was at {bet.reserved}, ended at {bet.ended}",
+            )
+            bet.reserved = place
+        total = sum(stake.stake_minor for stake in body.bets)
+        self._post(
+            place,
+            ("cash", partner, body.account_id, -total),
+            ("reserved", partner, body.account_id, total),
+        )
+
+    def _end(self, place: Place, bet: BetRecord, how: str) -> None:
+        self.findings.check(
+            bet.reserved is not None, place, f"bet {bet.bet_id} is {how}, but was never reserved"
+        )
+        self.findings.check(
+            bet.ended is None, place, f"bet {bet.bet_id} is {how}, but ended at {bet.ended}"
+        )
+        bet.ended = place
+
+    def _returned(self, place: Place, body: wallet.StakeReturned) -> None:
+        for stake in body.bets:
+            bet = self._bet(place, body.round_id, stake.bet_id)
+            if bet is not None:
+                self._end(place, bet, "returned")
+                self.findings.check(
+                    bet.stake == stake.stake_minor and bet.settled is None,
+                    place,
+                    f"bet {bet.bet_id} of {bet.stake}, settled at {bet.settled}, gets back "
+                    f"{stake.stake_minor}",
+                )
+        total = sum(stake.stake_minor for stake in body.bets)
+        self._post(
+            place,
+            ("reserved", body.partner_id, body.account_id, -total),
+            ("cash", body.partner_id, body.account_id, total),
+        )
+
+    def _bets_settled(self, place: Place, body: settlement.BetsSettled) -> None:
+        """Payouts by the rules in the round's own `TableOpened` (invariant 9)."""
+        one = self.rounds[body.round_id]
+        opened, result = one.spec, one.result
+        if not isinstance(opened, table.TableOpened) or result is None:
+            self.findings.add(place, f"{body.round_id} is settled without rules or result")
+            return
+        odds = {offer.bet: offer.pays.numerator for offer in opened.spec.rule_set.bets}
+        self.findings.check(
+            body.rule_set_hash == opened.spec.rule_set.hash, place, "settled by other rules"
+        )
+        owner = (body.partner_id, body.account_id)
+        self.findings.check(
+            (body.round_id, owner) not in self._settled, place, f"{owner} is settled twice"
+        )
+        self._settled[body.round_id, owner] = body
+        for told in body.bets:
+            bet = self._bet(place, body.round_id, told.bet_id)
+            if bet is None:
+                continue
+            self.findings.check(
+                bet.settled is None and bet.ended is None and bet.reserved is not None,
+                place,
+                f"bet {bet.bet_id} is settled; reserved at {bet.reserved}, settled at "
+                f"{bet.settled}, ended at {bet.ended}",
+            )
+            bet.settled = place
+            bet.payout, commission = due(bet.kind, bet.stake, result, odds["tie"])
+            told_all = (told.bet, told.stake_minor, told.payout_minor, told.commission_minor)
+            due_all = (bet.kind, bet.stake, bet.payout, commission)
+            self.findings.check(
+                told_all == due_all and bet.owner == owner,
+                place,
+                f"bet {bet.bet_id} is settled as {told_all}, due is {due_all}",
+            )
+            self.settled_bets += 1
+
+    def _paid(self, place: Place, body: wallet.PayoutPosted) -> None:
+        owner = (body.partner_id, body.account_id)
+        told = self._settled.get((body.round_id, owner))
+        on = [
+            bet
+            for bet in self.rounds[body.round_id].bets.values()
+            if bet.owner == owner and bet.reserved is not None and bet.ended is None
+        ]
+        self.findings.check(told is not None, place, f"{owner} is paid without a settlement")
+        for bet in on:
+            self._end(place, bet, "paid")
+        stake, payout = sum(bet.stake for bet in on), sum(bet.payout for bet in on)
+        kept = sum(bet.commission_minor for bet in told.bets) if told is not None else 0
+        self.findings.check(
+            (body.stake_minor, body.payout_minor, body.commission_minor) == (stake, payout, kept),
+            place,
+            f"{owner} is paid {body.payout_minor} for {body.stake_minor}, due is {payout} for "
+            f"{stake}",
+        )
+        self._post(
+            place,
+            ("reserved", *owner, -body.stake_minor),
+            ("house", body.partner_id, "", body.stake_minor - body.payout_minor - kept),
+            ("cash", *owner, body.payout_minor),
+            ("commission", body.partner_id, "", kept),
+        )
+
+    def _round_over(self, place: Place, round_id: str) -> None:
+        """Every accepted bet was settled or returned, once (invariant 2)."""
+        one = self.rounds[round_id]
+        self.findings.check(not one.closed, place, f"{round_id} ends twice")
+        one.closed = True
+        for bet in one.bets.values():
+            self.findings.check(
+                bet.reserved is None or bet.ended is not None,
+                place,
+                f"{round_id} is over, bet {bet.bet_id} is not",
+            )
+
+    def finish(self, place: Place) -> None:
+        """The log ends here: nothing is left open."""
+        for round_id, one in self.rounds.items():
+            for bet in one.bets.values():
+                self.findings.check(
+                    bet.ended is not None,
+                    place,
+                    f"bet {bet.bet_id} of {round_id} has no end; reserved at {bet.reserved}",
+                )
+        for (kind, partner, account), balance in self.balances.items():
+            if kind == "reserved":
+                self.findings.check(
+                    not balance, place, f"{partner}/{account} still has {balance} reserved"
+                )

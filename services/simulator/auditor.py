@@ -1,0 +1,176 @@
+"""The auditor of a simulation: reads the final log from its beginning and checks the invariants of
+docs/architecture.md, with a ledger of its own; then has the inputs decided again by fresh replicas.
+
+Invariants 6 (projections) and 10 (power cuts) are not to be seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as logs
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.entry import EventTypes
+from services.kernel.log import LogMessage
+from services.kernel.process import Process
+from services.kernel.reader import LogBroken, LogReader
+from services.kernel.replica import BehaviourUnknown, Diverged, Replica
+from services.kernel.snapshot import StateCodec, state_digest
+from services.simulator.asking import Acknowledged
+from services.simulator.audit_log import check_answers
+from services.simulator.audit_money import MoneyAuditor
+from services.simulator.audit_rounds import RoundsAuditor
+from services.simulator.audit_shoe import ShoeAuditor
+from services.simulator.facts import Fact, Findings, decoded
+from services.simulator.releases import Cores
+
+REFUSALS = (
+    table.BetsRejected,
+    table.WithdrawalRejected,
+    table.OrderRejected,
+    limits.BetsRefused,
+    limits.WithdrawalRefused,
+    wallet.StakeDeclined,
+    wallet.AccountRequestDeclined,
+    logs.InputFailed,
+    logs.InputIgnored,
+)
+
+CODEC = StateCodec()
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What the auditor counted, and what is wrong: `position: what`, in the order of the log."""
+
+    events: int
+    bets_settled: int
+    answers_compared: int
+    violations: list[str]
+
+
+def audit(
+    messages: Sequence[LogMessage],
+    types: EventTypes,
+    cores: Cores,
+    *,
+    cell: str,
+    acknowledged: Sequence[Acknowledged],
+    processes: Sequence[tuple[str, Process]],
+) -> Audited:
+    """Check a log that has come to rest. `processes`: those that still run, by name."""
+    findings = Findings()
+    facts = decoded(messages, types, findings)
+    end = (len(messages) + 1, 0)
+    check_answers(facts, findings)
+    money, rounds, cards = MoneyAuditor(findings), RoundsAuditor(findings), ShoeAuditor(findings)
+    for fact in facts:
+        if not fact.copy:
+            try:
+                cards.see(fact)
+                money.see(fact)
+                rounds.see(fact)
+            except (KeyError, AttributeError, IndexError) as error:
+                findings.add(fact.place, f"{type(fact.body).__name__} out of nowhere: {error!r}")
+    money.finish(end)
+    _check_acknowledged(facts, acknowledged, findings)
+    compared, digests, replayed = _replayed(messages, types, cores, cell, findings)
+    if replayed is not None:
+        _check_balances(replayed, money, findings)
+        for name, process in processes:
+            _check_state(name, process, cores, digests, findings)
+    return Audited(len(facts), money.settled_bets, compared, findings.lines())
+
+
+def _check_acknowledged(
+    facts: Sequence[Fact], acknowledged: Sequence[Acknowledged], findings: Findings
+) -> None:
+    """What a caller was told stands in the log, and is about its request (invariant 2)."""
+    by_place = {fact.place: fact for fact in facts}
+    for told in acknowledged:
+        place = (told.position.sequence, told.position.index)
+        asked = by_place.get((told.input_position.sequence, told.input_position.index))
+        fact = by_place.get(place)
+        name = type(told.body).__name__
+        if told.while_forked:
+            findings.add(place, f"{name} was acknowledged on a log that had lost its tail")
+        elif fact is None or fact.body != told.body or fact.is_input:
+            findings.add(place, f"{name} was acknowledged, but does not stand here")
+        elif asked is None or getattr(asked.body, "request_id", "") != told.request_id:
+            findings.add(place, f"{name} was acknowledged for another request")
+
+
+def _replayed(
+    messages: Sequence[LogMessage],
+    types: EventTypes,
+    cores: Cores,
+    cell: str,
+    findings: Findings,
+) -> tuple[int, dict[str, str], Mapping[str, Replica[Any]] | None]:
+    """Decide everything again from the inputs (invariant 5): how many answers were compared, and
+    the digests of the states at the end."""
+    reader = LogReader(cell, types)
+    replicas: dict[str, Replica[Any]] = {
+        service: Replica(core, writer="auditor") for service, core in cores.items()
+    }
+    sequence = 0
+    try:
+        for message in messages:
+            sequence = message.sequence
+            entry = reader.read(*message)
+            for replica in replicas.values():
+                replica.read(entry, 0.0)
+    except (Diverged, LogBroken, BehaviourUnknown) as error:
+        findings.add((sequence, 0), f"replay: {error}")
+        return 0, {}, None
+    for service, replica in replicas.items():
+        for pending in replica.state.pending:
+            findings.add(
+                (len(messages) + 1, 0),
+                f"replay: {service} still has to answer {pending.proto.cause.sequence}/"
+                f"{pending.proto.cause.index} with {pending.proto.type}",
+            )
+    digests = {
+        service: state_digest(CODEC, cores[service], replica.state.core)
+        for service, replica in replicas.items()
+    }
+    return sum(one.answers_compared for one in replicas.values()), digests, replicas
+
+
+def _check_balances(
+    replicas: Mapping[str, Replica[Any]], money: MoneyAuditor, findings: Findings
+) -> None:
+    """The wallet's balances are those of the auditor's ledger, and all of them sum to zero."""
+    state = replicas["wallet"].state.core
+    total = sum(state.ledgers.values())
+    end = (1 << 32, 0)
+    for (partner, account_id), account in state.accounts.items():
+        told = (account.available_minor, account.reserved_minor)
+        own = (
+            money.balances["cash", partner, account_id],
+            money.balances["reserved", partner, account_id],
+        )
+        total += sum(told)
+        findings.check(told == own, end, f"{partner}/{account_id} has {told}, by the log {own}")
+    findings.check(total == 0, end, f"all accounts sum to {total}")
+
+
+def _check_state(
+    name: str, process: Process, cores: Cores, digests: dict[str, str], findings: Findings
+) -> None:
+    """A live replica holds the state that follows from the log."""
+    end = (1 << 32, 0)
+    for service, core in cores.items():
+        for kind, find in (("replica", process.replica), ("observer", process.observer)):
+            try:
+                replica = find(service)
+            except KeyError:
+                continue
+            same = state_digest(CODEC, core, replica.state.core) == digests[service]
+            findings.check(
+                same, end, f"the {kind} of {service} on {name} has another state than a replay"
+            )

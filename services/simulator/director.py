@@ -1,0 +1,194 @@
+"""What happens right behind a certain event of a round: the gaps of the pipeline.
+
+For some rounds the director picks an event and a deed. The instant the event is stored, before any
+service can read it, the deed is done: an input stands right behind it, a machine dies, a snapshot is
+taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import bet_pb2
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.simulator.asking import Callers, LuckyEdge, hashed
+from services.simulator.fleet import Fleet
+from services.simulator.operators import Operators
+from services.simulator.players import CURRENCY
+from services.simulator.world import Seen, World
+
+GAPS: tuple[type[Message], ...] = (
+    table.RoundOpened,
+    table.BetsPlaced,
+    limits.BetsApproved,
+    wallet.StakeReserved,
+    wallet.StakeDeclined,
+    table.BetsWithdrawn,
+    limits.WithdrawalApproved,
+    wallet.StakeReturned,
+    table.BettingClosed,
+    limits.BookClosed,
+    wallet.StakesSealed,
+    rules.DrawCalled,
+    shoe.CardsDealt,
+    rules.RoundResolved,
+    table.ResultAccepted,
+    settlement.BetsSettled,
+    settlement.RoundSettled,
+    wallet.PayoutPosted,
+    wallet.RoundPaid,
+)
+"""The events behind which something may happen."""
+VOID_GAPS: tuple[type[Message], ...] = (table.RoundVoided, limits.BookVoided, wallet.RoundReturned)
+"""The same, for a round that is voided."""
+DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot", "activate")
+WEIGHTS = (5, 5, 3, 6, 2, 1, 1)
+SHARE = 0.8
+"""Of rounds with a deed."""
+
+
+class Director:
+    """See the module. `counts`: `<deed> after <event>`."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        world: World,
+        callers: Callers,
+        operators: Operators,
+        rng: random.Random,
+    ) -> None:
+        self.fleet = fleet
+        self.world = world
+        self.callers = callers
+        self.operators = operators
+        self.rng = rng
+        self.counts: Counter[str] = Counter()
+        self.resting = False
+        self.may_activate = True
+        """Whether behaviour 2 is still to be brought into force, and may be now."""
+        self.tasks: list[asyncio.Task[Any]] = []
+        self._edge = LuckyEdge(fleet)
+        self._planned: dict[str, list[tuple[type[Message], int, str]]] = {}
+        """By round: the event, how many of them are let pass first, and the deed."""
+
+    def see(self, seen: Seen) -> None:
+        """Look at an answer as it is stored; do what is planned behind it."""
+        body = seen.body
+        round_id = getattr(body, "round_id", "")
+        if not round_id or self.resting:
+            return
+        if isinstance(body, table.RoundOpened):
+            self._plan(round_id)
+        planned = self._planned.get(round_id)
+        if not planned:
+            return
+        event, skip, deed = planned[0]
+        if type(body) is not event:
+            return
+        if skip:
+            planned[0] = (event, skip - 1, deed)
+            return
+        planned.pop(0)
+        self._do(deed, body)
+
+    def _plan(self, round_id: str) -> None:
+        if self.rng.random() > SHARE:
+            return
+        plan = [self._pick(GAPS)]
+        if self.rng.random() < 0.4:
+            plan.append(self._pick(VOID_GAPS if plan[0][2] == "void" else GAPS))
+        self._planned[round_id] = plan
+
+    def _pick(self, gaps: tuple[type[Message], ...]) -> tuple[type[Message], int, str]:
+        deed = self.rng.choices(DEEDS, WEIGHTS)[0]
+        return self.rng.choice(gaps), self.rng.choice((0, 0, 0, 1, 2)), deed
+
+    def _do(self, deed: str, body: Any) -> None:
+        done = False
+        match deed:
+            case "void":
+                done = self._order(table.VoidRound(reason=table.ROUND_REASON_DISPUTE), body)
+            case "suspend":
+                done = self._order(table.SuspendRound(reason=table.ROUND_REASON_SYSTEM), body)
+            case "withdrawal":
+                done = self._withdraw(body)
+            case "bet":
+                done = self._bet(body)
+            case "crash":
+                done = self._crash(body)
+            case "snapshot":
+                self._later(self._take_snapshots())
+                done = True
+            case "activate":
+                if self.may_activate:
+                    self.may_activate = False
+                    self._later(self.operators.activate(carefully=False))
+                    done = True
+        if done:
+            self.counts[f"{deed} after {type(body).__name__}"] += 1
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def _take_snapshots(self) -> None:
+        self.fleet.take_snapshots()
+
+    def _order(self, order: Any, body: Any) -> bool:
+        order.table_id, order.round_id = body.table_id, body.round_id
+        order.request_id = self.callers.new_id()
+        return self._edge.put("table", hashed(order), actor="operator:omar")
+
+    def _withdraw(self, body: Any) -> bool:
+        """Of all that an account has on; of one that has nothing, where nobody has."""
+        reserved = self.world.rounds[body.round_id].reserved
+        owners = [owner for owner, bets in reserved.items() if bets] or [("acme", "nobody")]
+        partner, account_id = self.rng.choice(owners)
+        request = table.WithdrawBets(
+            request_id=self.callers.new_id(),
+            account_id=account_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+        )
+        return self._edge.put(
+            "table", hashed(request), partner=partner, actor=f"partner:{partner}"
+        )
+
+    def _bet(self, body: Any) -> bool:
+        owners = list(self.world.rounds[body.round_id].reserved)
+        if not owners:
+            return False
+        partner, account_id = self.rng.choice(owners)
+        request = table.PlaceBets(
+            request_id=self.callers.new_id(),
+            account_id=account_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+            currency_code=CURRENCY,
+            bets=[bet_pb2.Bet(bet=self.rng.choice(("banker", "player", "tie")), stake_minor=12)],
+        )
+        return self._edge.put(
+            "table", hashed(request), partner=partner, actor=f"partner:{partner}"
+        )
+
+    def _crash(self, body: Any) -> bool:
+        """Kill a machine that wrote this, or one that is about to answer it."""
+        service = self.rng.choice(
+            (str(body.DESCRIPTOR.full_name).split(".")[1], *self.fleet.releases[0])
+        )
+        machine = self.fleet.leader(service)
+        if machine is None:
+            return False
+        self.fleet.crash(machine)
+        return True

@@ -1,0 +1,290 @@
+"""A simulated deployment: machines with some services each, most services on two of them, on one log.
+
+A machine is kept running like a container: what crashes, or stops by itself, is started again, with
+the witness it had. Only the log, the clock and chance are simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from services.audit.snapshots import Snapshots
+from services.events import SERVICES, event_types
+from services.kernel.log import LogUnavailable
+from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog
+from services.kernel.process import Process, Shell
+from services.kernel.reader import LogBroken
+from services.kernel.replica import BehaviourUnknown
+from services.kernel.snapshot import SnapshotFolder, SnapshotSet
+from services.kernel.witness import MemoryWitness
+from services.shoe.custodian import Custodian, KeyRing
+from services.simulator.releases import Cores
+from services.simulator.store import WatchedStore
+from services.table.timers import Timers
+
+EPOCH_US = 1_767_225_600_000_000
+"""When every simulation begins: 2026-01-01 UTC."""
+SHELL_OF = {"table": "timers", "shoe": "custodian"}
+RESTART_S = (0.02, 0.6)
+"""How soon a machine is started again."""
+KEPT_SETS = 3
+
+
+def now_us() -> int:
+    """The true time, microseconds since 1970 UTC."""
+    return EPOCH_US + int(asyncio.get_running_loop().time() * 1e6)
+
+
+class MemorySnapshots(SnapshotFolder):
+    """Snapshots that live as long as the simulation."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self._kept: list[SnapshotSet] = []
+
+    def save(self, snapshot_set: SnapshotSet) -> None:
+        """Keep a set, and the newest few."""
+        self._kept = [snapshot_set, *self._kept][:KEPT_SETS]
+
+    def sets(self) -> list[SnapshotSet]:
+        """All that are kept, newest first."""
+        return list(self._kept)
+
+    def lose(self) -> bool:
+        """Lose the newest set; whether there was one."""
+        return bool(self._kept) and self._kept.pop(0) is not None
+
+
+@dataclass(slots=True)
+class Machine:
+    """Where some services run."""
+
+    name: str
+    services: tuple[str, ...]
+    release: int
+    rng: random.Random
+    observes: bool = False
+    """Whether it is audit's: it decides every service's answers again."""
+    witness: MemoryWitness = field(default_factory=MemoryWitness)
+    boots: int = 0
+    process: Process | None = None
+    log: MemoryLog | None = None
+    skew_us: int = 0
+    """How far its clock is off."""
+    held: bool = False
+    """Whether it must not be started now."""
+    killed: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped_by: list[str] = field(default_factory=list)
+    """Why its processes stopped by themselves."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes inputs."""
+        return self.process is not None and self.process.ready
+
+    def kill(self) -> None:
+        """Let it crash, whatever it is doing."""
+        self.killed.set()
+
+
+class Fleet:
+    """See the module. `releases`: the cores of release 1 and 2."""
+
+    def __init__(
+        self, store: WatchedStore, releases: Sequence[Cores], rng: random.Random
+    ) -> None:
+        self.store = store
+        self.releases = releases
+        self.types = event_types()
+        self.rng = rng
+        self.faults: Faults = NO_FAULTS
+        self.machines: list[Machine] = []
+        self.snapshots = MemorySnapshots()
+        self.counts: Counter[str] = Counter()
+        self.alarms: list[tuple[str, str, dict[str, Any]]] = []
+        """(machine, kind, facts)"""
+        self._keys = KeyRing({"k1": rng.randbytes(32)}, "k1")
+        self._keepers: list[asyncio.Task[None]] = []
+
+    # ---- who runs where ------------------------------------------------------------------------
+
+    def deploy(self) -> None:
+        """Split the services over machines, twice, and start them all."""
+        for letter in "ab":
+            groups = self._split(self.rng.choice((1, 1, 2, 2, 3)))
+            for number, services in enumerate(groups, start=1):
+                machine = Machine(
+                    f"{letter}{number}", services, 1, random.Random(self.rng.random())  # noqa: S311 -- from the seed
+                )  # fmt: skip
+                machine.observes = "audit" in services and self.rng.random() < 0.3
+                self.machines.append(machine)
+        loop = asyncio.get_running_loop()
+        self._keepers = [
+            loop.create_task(self._keep(machine), name=f"keep-{machine.name}")
+            for machine in self.machines
+        ]
+
+    def _split(self, parts: int) -> list[tuple[str, ...]]:
+        groups: list[list[str]] = [[] for _ in range(parts)]
+        for service in SERVICES:
+            self.rng.choice(groups).append(service)
+        return [tuple(group) for group in groups if group]
+
+    def hosting(self, service: str) -> list[Machine]:
+        """The machines of a service that take inputs now."""
+        return [one for one in self.machines if service in one.services and one.ready]
+
+    def leader(self, service: str) -> Machine | None:
+        """The machine whose replica wrote the service's last answers."""
+        for one in self.machines:
+            if one.process is not None and service in one.services:
+                if one.process.replica(service).leading:
+                    return one
+        return None
+
+    @property
+    def live(self) -> list[Machine]:
+        """The machines with a started process that goes on."""
+        return [one for one in self.machines if one.process is not None]
+
+    # ---- life of a machine ---------------------------------------------------------------------
+
+    async def _keep(self, machine: Machine) -> None:
+        while True:
+            while machine.held:  # noqa: ASYNC110 -- an operator lets go of it
+                await asyncio.sleep(0.1)
+            machine.killed.clear()
+            process = self._boot(machine)
+            await self._run(machine, process)
+            machine.process = None
+            await process.stop()
+            await asyncio.sleep(machine.rng.uniform(*RESTART_S))
+
+    def _boot(self, machine: Machine) -> Process:
+        machine.boots += 1
+        machine.log = MemoryLog(
+            self.store, self.faults, random.Random(machine.rng.random())  # noqa: S311 -- from the seed
+        )  # fmt: skip
+        cores = self.releases[machine.release - 1]
+        return Process(
+            log=machine.log,
+            types=self.types,
+            cores=[cores[service] for service in machine.services],
+            observed=list(cores.values()) if machine.observes else (),
+            writer=f"{machine.name}-{machine.boots}",
+            build=f"release-{machine.release}",
+            clock=lambda: now_us() + machine.skew_us,
+            alarm=lambda kind, facts: self.alarms.append((machine.name, kind, facts)),
+            witness=machine.witness,
+            shells=self._shells(machine),
+        )
+
+    def _shells(self, machine: Machine) -> list[Shell]:
+        shells: list[Shell] = []
+        if "table" in machine.services:
+            shells.append(Timers())
+        if "shoe" in machine.services:
+            shells.append(Custodian(self.store.cell, self._keys, machine.rng.randbytes))
+        return shells
+
+    async def _run(self, machine: Machine, process: Process) -> None:
+        """Start a process and let it run until it is killed or stops by itself."""
+        loop = asyncio.get_running_loop()
+        kill = loop.create_task(machine.killed.wait())
+        start = loop.create_task(process.start(self.snapshots.sets()))
+        try:
+            await asyncio.wait((kill, start), return_when=asyncio.FIRST_COMPLETED)
+            if not start.done():
+                start.cancel()
+                with suppress(asyncio.CancelledError):
+                    await start
+                self.counts["crash while starting"] += 1
+                return
+            try:
+                start.result()
+            except (LogBroken, LogUnavailable):
+                self.counts["start refused"] += 1
+                return
+            except BehaviourUnknown as unknown:
+                self._too_old(machine, unknown)
+                return
+            if process.started_from:
+                self.counts["start from a snapshot"] += 1
+            machine.process = process
+            stopped = process.stopped
+            if stopped is None:
+                return
+            await asyncio.wait((kill, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done():
+                why = stopped.result()
+                machine.stopped_by.append(type(why).__name__)
+                if isinstance(why, BehaviourUnknown):
+                    self._too_old(machine, why)
+        finally:
+            kill.cancel()
+
+    def _too_old(self, machine: Machine, unknown: BehaviourUnknown) -> None:
+        """A release that cannot decide by the behaviour in force stops; the next one takes over."""
+        if machine.release > 1:
+            raise unknown
+        self.counts["release 1 stopped at behaviour 2"] += 1
+        machine.release = 2
+
+    # ---- what operators do ---------------------------------------------------------------------
+
+    def crash(self, machine: Machine) -> None:
+        """Let a machine crash; it is started again a little later."""
+        if machine.process is not None:
+            self.counts["crash"] += 1
+            if any(machine.process.replica(one).in_flight for one in machine.services):
+                self.counts["crash with an append in flight"] += 1
+        machine.kill()
+
+    def take_snapshots(self) -> None:
+        """Let audit take a set of snapshots now, as its shell does now and then."""
+        for machine in self.machines:
+            process = machine.process
+            if process is None or "audit" not in machine.services or not process.ready:
+                continue
+            in_flight = any(
+                process.replica(one).in_flight or process.replica(one).state.pending
+                for one in machine.services
+            )
+            Snapshots(self.snapshots).take(process)
+            self.counts["snapshots taken"] += 1
+            self.counts["snapshots taken around an append"] += in_flight
+            return
+
+    def upgrade(self, machine: Machine) -> None:
+        """Restart a machine on release 2."""
+        if machine.release == 1:
+            machine.release = 2
+            self.counts["upgrade"] += 1
+            machine.kill()
+
+    def heal(self) -> None:
+        """No faults any more, from now on."""
+        self.faults = NO_FAULTS
+        for machine in self.machines:
+            machine.held = False
+            machine.skew_us = 0
+            if machine.log is not None:
+                machine.log.faults = NO_FAULTS
+
+    async def stop(self) -> None:
+        """End everything."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        for keeper in self._keepers:
+            with suppress(asyncio.CancelledError):
+                await keeper
+        for machine in self.machines:
+            if machine.process is not None:
+                await machine.process.stop()

@@ -1,0 +1,180 @@
+"""Simulated operators: they open tables and change their rules, call the rounds of some, bring
+suspended rounds to an end, and have failed decisions decided again once release 2 is everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from typing import Any
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import events_pb2 as logs
+from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import spec_pb2
+from services.games.rule_sets import baccarat
+from services.kernel.edge import NotTaken, Outcome, OutcomeUnknown
+from services.kernel.entry import position_proto
+from services.kernel.event import Position
+from services.simulator.asking import Callers, hashed
+from services.simulator.fleet import Fleet
+from services.simulator.players import CURRENCY
+from services.simulator.releases import BASE
+from services.simulator.world import SeenRound, SeenTable, World
+
+VOID_REASONS = (
+    table.ROUND_REASON_DEALER_ERROR,
+    table.ROUND_REASON_EQUIPMENT,
+    table.ROUND_REASON_DISPUTE,
+)
+LOOK_S = 0.04
+"""How often an operator looks."""
+ORDER_ENDS = (
+    table.OrderRejected,
+    table.TableOpened,
+    table.TableClosed,
+    table.RoundOpened,
+    table.BettingClosed,
+    table.RoundSuspended,
+    table.RoundResumed,
+    table.RoundVoided,
+)
+
+ANY_ANSWER: frozenset[type[Message]] = frozenset().union(*(core.answers for core in BASE.values()))
+
+
+def table_spec(rng: random.Random, table_id: str, *, timed: bool) -> spec_pb2.TableSpec:
+    """A table of a simulation: a short shoe, short windows, low limits."""
+    rule_set = baccarat(decks=1, tie_pays=rng.choice((8, 8, 9)), cut_depth=rng.choice((7, 7, 20)))
+    high = rng.choice((300, 700))
+    return spec_pb2.TableSpec(
+        table_id=table_id,
+        currency_code=CURRENCY,
+        rule_set=rule_set,
+        limits=[
+            spec_pb2.BetLimit(bet=offer.bet, min_minor=10, max_minor=high, step_minor=1)
+            for offer in rule_set.bets
+        ],
+        pacing=spec_pb2.Pacing(
+            betting_window_ms=rng.randint(200, 450) if timed else 0, pause_ms=rng.randint(20, 80)
+        ),
+    )
+
+
+class Operators:
+    """Everything that people at the tables and behind them do."""
+
+    def __init__(self, fleet: Fleet, world: World, callers: Callers, rng: random.Random) -> None:
+        self.fleet = fleet
+        self.world = world
+        self.callers = callers
+        self.rng = rng
+        self.closing = False
+        """Whether the simulation comes to its end: no further rounds."""
+        self.activated = False
+        """Whether behaviour 2 is in force."""
+        self._retried: dict[Position, Position] = {}
+        """What each retry in the log was to decide again."""
+
+    async def order(self, body: Any) -> Message | None:
+        """Give an order until its outcome is known."""
+        body.request_id = self.callers.new_id()
+        return await self.callers.ask(
+            "table", hashed(body), partner="", actor="operator:olga", until=ORDER_ENDS
+        )
+
+    async def run_table(self, table_id: str, *, timed: bool) -> None:
+        """Open a table and look after it to the end."""
+        await self.order(table.OpenTable(spec=table_spec(self.rng, table_id, timed=timed)))
+        while not self._over(table_id):
+            await asyncio.sleep(LOOK_S)
+            one = self.world.tables.get(table_id)
+            if one is None:
+                continue
+            if one.running is not None:
+                await self._look_after(one, one.running)
+            elif self.closing:
+                if one.open:
+                    await self.order(table.CloseTable(table_id=table_id))
+            elif not one.open:
+                self.callers.asked["table reopened"] += 1
+                timed = self.rng.random() < 0.5
+                await self.order(table.OpenTable(spec=table_spec(self.rng, table_id, timed=timed)))
+            else:
+                await self._between_rounds(table_id, one)
+
+    def _over(self, table_id: str) -> bool:
+        one = self.world.tables.get(table_id)
+        return self.closing and one is not None and not one.open and one.running is None
+
+    async def _between_rounds(self, table_id: str, one: SeenTable) -> None:
+        if self.rng.random() < 0.08:
+            self.callers.asked["rules of a table changed"] += 1
+            timed = bool(one.spec.pacing.betting_window_ms)
+            await self.order(table.OpenTable(spec=table_spec(self.rng, table_id, timed=timed)))
+        elif not one.spec.pacing.betting_window_ms and one.shoe_ready:
+            await self.order(table.OpenRound(table_id=table_id, source=table.SOURCE_OPERATOR))
+
+    async def _look_after(self, one: SeenTable, running: SeenRound) -> None:
+        about = {"table_id": running.table_id, "round_id": running.round_id}
+        if self.rng.random() < 0.01 and one.open:
+            self.callers.asked["table closed while a round ran"] += 1
+            await self.order(table.CloseTable(table_id=running.table_id))
+        elif running.suspended:
+            await asyncio.sleep(self.rng.uniform(0.02, 0.4))
+            reason = self.rng.choice(VOID_REASONS)
+            if self.rng.random() < 0.7:
+                cleared = table.ROUND_REASON_CLEARED
+                await self.order(table.ResumeRound(**about, reason=cleared))
+            else:
+                await self.order(table.VoidRound(**about, reason=reason))
+        elif running.phase == "betting" and not one.spec.pacing.betting_window_ms:
+            await asyncio.sleep(0.0 if self.closing else self.rng.uniform(0.1, 0.4))
+            await self.order(table.CloseBetting(**about, source=table.SOURCE_OPERATOR))
+
+    # ---- releases, and bugs that they mend -----------------------------------------------------
+
+    async def activate(self, *, carefully: bool) -> None:
+        """Bring behaviour 2 into force. Not carefully: before release 2 is everywhere; what is left
+        of release 1 must then stop."""
+        if carefully:
+            for machine in self.fleet.machines:
+                self.fleet.upgrade(machine)
+                await asyncio.sleep(self.rng.uniform(0.1, 0.6))
+        await self._tell_until("table", logs.ActivateBehaviour(behaviour=2))
+        self.activated = True
+        self.callers.asked["behaviour 2 activated"] += 1
+        await asyncio.sleep(self.rng.uniform(0.1, 0.5))
+        for machine in self.fleet.machines:
+            self.fleet.upgrade(machine)
+
+    async def retry_failures(self) -> None:
+        """Have everything decided again that failed, in the order of the log."""
+        while self.world.failures:
+            failed = self.world.failures.pop(0)
+            # A retry that failed again still names the input that failed first.
+            position = self._retried.get(failed.cause, failed.cause)
+            self.callers.asked["failed decision retried"] += 1
+            outcome = await self._tell_until(
+                failed.service, logs.RetryInput(position=position_proto(position))
+            )
+            self._retried[outcome.input_position] = position
+
+    async def _tell_until(self, service: str, body: Message) -> Outcome:
+        """Append a kernel's input until it is known to be in the log. A second one does no harm."""
+        while True:
+            machines = self.fleet.hosting(service)
+            process = self.rng.choice(machines).process if machines else None
+            if process is not None:
+                with suppress(NotTaken, OutcomeUnknown):
+                    return await process.submit(
+                        service,
+                        body,
+                        partner="",
+                        actor="operator:olga",
+                        until=ANY_ANSWER,
+                        wait_s=1.5,
+                    )
+            await asyncio.sleep(0.1)

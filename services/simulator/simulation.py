@@ -1,0 +1,239 @@
+"""One seed: a deployment, its players and operators, everything that goes wrong, and the audit."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from services.simulator.asking import Callers
+from services.simulator.auditor import audit
+from services.simulator.chaos import Chaos, drawn_faults
+from services.simulator.director import Director
+from services.simulator.fleet import Fleet, now_us
+from services.simulator.operators import Operators
+from services.simulator.players import Player
+from services.simulator.releases import BASE, PLANTABLE, Cores, release, small_steps
+from services.simulator.store import WatchedStore
+from services.simulator.virtual_time import run_virtual
+from services.simulator.world import World
+
+CELL = "sim"
+ROUNDS = 20
+"""Rounds of a seed, at least."""
+MAX_VIRTUAL_S = 600.0
+"""A seed that has not had its rounds by then is stuck."""
+REST_WITHIN_S = 90.0
+"""Once nothing goes wrong any more, everything is over by then."""
+QUIET_S = 3.2
+"""So long nothing was stored: longer than any shell waits before it asks again."""
+EXPECTED_STOPS = ("missing", "rolled back", "BehaviourUnknown")
+"""A process stops by itself for a hole, a lost tail, or a behaviour that its release does not have."""
+
+
+@dataclass(slots=True)
+class SeedResult:
+    """What a seed came to. The same seed always gives the same one."""
+
+    seed: int
+    rounds: int = 0
+    bets_settled: int = 0
+    entries: int = 0
+    events: int = 0
+    answers_compared: int = 0
+    virtual_s: float = 0.0
+    log_hash: str = ""
+    """SHA-256 over all entries: equal logs, equal hashes."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each fault was injected."""
+    violations: list[str] = field(default_factory=list)
+
+
+def run_seed(seed: int, *, rounds: int = ROUNDS, base: Cores = BASE) -> SeedResult:
+    """Run a simulation and audit it. `base`: the cores, where a test plants a fault in them."""
+    with small_steps():
+        return run_virtual(Simulation(seed, rounds, base).run())
+
+
+class Simulation:
+    """See the module."""
+
+    def __init__(self, seed: int, rounds: int, base: Cores) -> None:
+        self.result = SeedResult(seed)
+        self.rounds = rounds
+        rng = self.rng = random.Random(seed)  # noqa: S311 -- a seed is to be repeated
+        planted = [service for service in PLANTABLE if rng.random() < 0.25]
+        releases = [release(number, base, planted) for number in (1, 2)]
+        self.poisons = bool(planted)
+        self.store = WatchedStore(CELL, now_us)
+        self.fleet = Fleet(self.store, releases, self._rng())
+        self.world = World(self.fleet.types)
+        self.store.watch(self.world.see)
+        self.callers = Callers(self.fleet, self.world, self._rng())
+        self.operators = Operators(self.fleet, self.world, self.callers, self._rng())
+        self.director = Director(
+            self.fleet, self.world, self.callers, self.operators, self._rng()
+        )
+        self.world.listen(self.director.see)
+        self.chaos = Chaos(self.fleet, self.world, self._rng())
+        self.players = [
+            Player(
+                self.callers,
+                self._rng(),
+                ("acme", "bravo")[number % 2],
+                f"account-{number // 2}",
+                self.poisons,
+            )
+            for number in range(rng.randint(3, 6))
+        ]
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def _rng(self) -> random.Random:
+        """A generator of one's own: what one part draws does not shift the others."""
+        return random.Random(self.rng.random())  # noqa: S311 -- from the seed
+
+    async def run(self) -> SeedResult:
+        """Play, come to rest, audit."""
+        loop = asyncio.get_running_loop()
+        result = self.result
+        self.fleet.faults = drawn_faults(self._rng())
+        self.fleet.deploy()
+        tables = [
+            loop.create_task(
+                self.operators.run_table(f"t{number}", timed=self.rng.random() < 0.6)
+            )
+            for number in range(1, self.rng.choice((1, 2, 2, 3)) + 1)
+        ]
+        players = [loop.create_task(player.play()) for player in self.players]
+        repairs = loop.create_task(self._repair())
+        try:
+            await self._play()
+            for player in self.players:
+                player.playing = False
+            self.operators.closing = True
+            await self._rest([*tables, *players, repairs])
+            self._audit()
+        finally:
+            for task in (*tables, *players, repairs, *self.director.tasks):
+                task.cancel()
+            await asyncio.gather(
+                *tables, *players, repairs, *self.director.tasks, return_exceptions=True
+            )
+            await self.fleet.stop()
+        result.virtual_s = loop.time()
+        return result
+
+    async def _play(self) -> None:
+        """Rounds and mishaps, until there were enough rounds."""
+        loop = asyncio.get_running_loop()
+        while self.world.rounds_closed < self.rounds:
+            if loop.time() > MAX_VIRTUAL_S:
+                self.result.violations.append(
+                    f"stuck: {self.world.rounds_closed} rounds in {MAX_VIRTUAL_S:.0f} s"
+                )
+                return
+            await self.chaos.pause()
+            await self.chaos.mishap()
+
+    async def _repair(self) -> None:
+        """Bring behaviour 2 into force, at some time or because something failed, and have what
+        failed decided again."""
+        at = self.rng.randint(2, max(3, self.rounds - 2))
+        while self.director.may_activate:
+            await asyncio.sleep(0.1)
+            failed = bool(self.world.failures) and self.rng.random() < 0.1
+            if failed or self.world.rounds_closed >= at or self.operators.closing:
+                self.director.may_activate = False
+                await self.operators.activate(carefully=True)
+        while not self.operators.closing or self.world.failures:
+            await asyncio.sleep(0.1)
+            if self.operators.activated:
+                await self.operators.retry_failures()
+
+    async def _rest(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Let everything end that is under way; then nothing must be left open."""
+        self.director.resting = True
+        self.fleet.heal()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + REST_WITHIN_S
+        await asyncio.wait((*tasks, *self.director.tasks), timeout=REST_WITHIN_S)
+        stored, since = self.store.last_sequence, loop.time()
+        while loop.time() < deadline + QUIET_S and loop.time() < since + QUIET_S:
+            await asyncio.sleep(0.1)
+            if self.store.last_sequence != stored or not self._at_rest():
+                stored, since = self.store.last_sequence, loop.time()
+        left = [task.get_name() for task in tasks if not task.done()]
+        left += [f"{name} {one.running.phase}" for name, one in self.world.tables.items()
+                 if one.running is not None]  # fmt: skip
+        if left or not self._at_rest():
+            self.result.violations.append(f"does not come to rest: {left}")
+        for task in (*tasks, *self.director.tasks):
+            if task.done() and not task.cancelled() and task.exception() is not None:
+                self.result.violations.append(f"a caller failed: {task.exception()!r}")
+
+    def _at_rest(self) -> bool:
+        """Whether every machine runs, at the head of the log, with nothing to say."""
+        return not self.world.inputs_open and all(
+            machine.ready
+            and machine.process is not None
+            and machine.process.position.sequence == self.store.last_sequence
+            and all(
+                not machine.process.replica(service).state.pending for service in machine.services
+            )
+            for machine in self.fleet.machines
+        )
+
+    def _audit(self) -> None:
+        result, store = self.result, self.store
+        messages = store.entries()
+        found = audit(
+            messages,
+            self.fleet.types,
+            self.fleet.releases[1],
+            cell=CELL,
+            acknowledged=self.callers.acknowledged,
+            processes=[
+                (machine.name, machine.process)
+                for machine in self.fleet.machines
+                if machine.process is not None
+            ],
+        )
+        result.rounds = self.world.rounds_closed
+        result.bets_settled = found.bets_settled
+        result.entries, result.events = len(messages), found.events
+        result.answers_compared = found.answers_compared
+        digest = hashlib.sha256()
+        for message in messages:
+            digest.update(repr(message).encode())
+        result.log_hash = digest.hexdigest()
+        result.violations += [*found.violations, *self.chaos.violations, *self._alarms()]
+        self._count()
+
+    def _alarms(self) -> list[str]:
+        """Alarms that nothing here should raise."""
+        wrong = []
+        for machine, kind, facts in self.fleet.alarms:
+            if kind in ("answer_differs", "answer_does_not_follow"):
+                wrong.append(f"{machine}: {kind}: {facts}")
+            elif kind == "process_stopped":
+                why = str(facts.get("why", ""))
+                if not any(sign in why for sign in EXPECTED_STOPS):
+                    wrong.append(f"{machine}: {kind}: {why}")
+        return wrong
+
+    def _count(self) -> None:
+        counts = self.result.counts
+        counts.update(self.store.injected)
+        counts.update(self.fleet.counts)
+        counts.update(self.chaos.counts)
+        counts.update(self.director.counts)
+        counts.update(self.callers.asked)
+        counts["late result"] += self.world.late_results
+        counts["result held by a suspension"] += self.world.held_results
+        for machine in self.fleet.machines:
+            for why in machine.stopped_by:
+                counts[f"process stopped: {why}"] += 1
+        for service, failed in self.world.failed.items():
+            counts[f"decision of {service} failed"] += failed

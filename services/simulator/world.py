@@ -1,0 +1,222 @@
+"""What players and operators can know: the log's answers, as a client that watches its tables would
+see them, and what became of requests, as GetRequest would say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import entry_pb2
+from sabot.log.v1 import events_pb2 as logs
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import bet_pb2, spec_pb2
+from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import events_pb2 as wallet
+from services.kernel.entry import EventTypes, position_of
+from services.kernel.event import Position
+from services.kernel.log import LogMessage
+from services.kernel.reader import SEGMENT
+
+
+class Seen(NamedTuple):
+    """An answer as it was stored."""
+
+    position: Position
+    service: str
+    body: Any
+    """The message; its type is matched where it matters."""
+    cause: Position
+    partner: str
+    continues: bool
+
+
+@dataclass(slots=True)
+class SeenRound:
+    """A round."""
+
+    table_id: str
+    round_id: str
+    number: int
+    phase: str = "betting"
+    """betting, dealing, paying, voided, closed"""
+    suspended: bool = False
+    reserved: dict[tuple[str, str], dict[str, bet_pb2.Bet]] = field(default_factory=dict)
+    """By (partner, account): the bets that are on, by id."""
+
+
+@dataclass(slots=True)
+class SeenTable:
+    """A table."""
+
+    spec: spec_pb2.TableSpec
+    open: bool = True
+    shoe_ready: bool = False
+    running: SeenRound | None = None
+
+
+ABOUT_BETS = (
+    table.BetsRejected,
+    limits.BetsRefused,
+    wallet.StakeReserved,
+    wallet.StakeDeclined,
+)
+"""What ends the path of bets."""
+ABOUT_WITHDRAWALS = (table.WithdrawalRejected, limits.WithdrawalRefused, wallet.StakeReturned)
+"""What ends the path of a withdrawal of bets."""
+ABOUT_MONEY = (
+    wallet.AccountOpened,
+    wallet.AccountRequestDeclined,
+    wallet.FundsDeposited,
+    wallet.FundsWithdrawn,
+)
+"""What ends the path of a request about an account."""
+ENDS = (*ABOUT_BETS, *ABOUT_WITHDRAWALS, *ABOUT_MONEY)
+
+
+class World:
+    """Everything that is known outside of the fleet."""
+
+    def __init__(self, types: EventTypes) -> None:
+        self._types = types
+        self.tables: dict[str, SeenTable] = {}
+        self.rounds: dict[str, SeenRound] = {}
+        self.rounds_closed = 0
+        self.outcomes: dict[tuple[str, str], Seen] = {}
+        """By (partner, request id): how it ended first."""
+        self.failures: list[Seen] = []
+        """Failed decisions that nobody has had retried yet."""
+        self.failed: Counter[str] = Counter()
+        """By service: how many decisions failed."""
+        self.inputs_open: dict[Position, None] = {}
+        """Inputs that their service has not answered."""
+        self.late_results = 0
+        """Results that came after their round was voided."""
+        self.held_results = 0
+        """Results that came while their round was suspended."""
+        self._by_cause: dict[Position, list[Seen]] = {}
+        self._copies: dict[tuple[str, str], int] = {}
+        self._listeners: list[Callable[[Seen], None]] = []
+        self._changed: list[asyncio.Future[None]] = []
+
+    def listen(self, listener: Callable[[Seen], None]) -> None:
+        """Call `listener` with every answer, at the instant at which it is stored."""
+        self._listeners.append(listener)
+
+    async def changed(self, wait_s: float) -> None:
+        """Wait for the next answer, at most so long."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed.append(future)
+        await asyncio.wait((future,), timeout=wait_s)
+
+    def see(self, message: LogMessage) -> None:
+        """Take an entry, as it is stored."""
+        service, kind = message.subject.split(".")[2:]
+        entry = entry_pb2.Entry.FromString(message.payload)
+        if kind == "in":
+            key = (service, entry.writer)
+            if entry.counter > self._copies.get(key, 0):
+                self._copies[key] = entry.counter
+                for index in range(len(entry.events)):
+                    self.inputs_open[Position(SEGMENT, message.sequence, index)] = None
+            return
+        for index, event in enumerate(entry.events):
+            seen = Seen(
+                Position(SEGMENT, message.sequence, index),
+                service,
+                self._types.decode(event.type, event.body),
+                position_of(event.cause),
+                event.partner,
+                event.continues,
+            )
+            self._take(seen)
+            for listener in self._listeners:
+                listener(seen)
+        changed, self._changed = self._changed, []
+        for future in changed:
+            if not future.done():
+                future.set_result(None)
+
+    def _take(self, seen: Seen) -> None:
+        body = seen.body
+        self.inputs_open.pop(seen.cause, None)
+        self._by_cause.setdefault(seen.cause, []).append(seen)
+        if isinstance(body, ENDS) and getattr(body, "request_id", ""):
+            self.outcomes.setdefault((seen.partner, body.request_id), seen)
+        match body:
+            case logs.InputFailed():
+                self.failures.append(seen)
+                self.failed[seen.service] += 1
+            case table.TableOpened():
+                known = self.tables.setdefault(body.spec.table_id, SeenTable(body.spec))
+                known.spec = body.spec
+                known.open = True
+            case table.TableClosed():
+                self.tables[body.table_id].open = False
+            case shoe.CardsBurned():
+                if body.reason == shoe.BURN_REASON_SHOE_START:
+                    self.tables[body.table_id].shoe_ready = True
+            case shoe.ShoeClosed():
+                self.tables[body.table_id].shoe_ready = False
+            case table.RoundOpened():
+                one = SeenRound(body.table_id, body.round_id, body.number)
+                self.rounds[body.round_id] = self.tables[body.table_id].running = one
+            case _:
+                one_or_none = self.rounds.get(getattr(body, "round_id", ""))
+                if one_or_none is not None:
+                    self._round_goes_on(one_or_none, seen.partner, body)
+
+    def _round_goes_on(self, one: SeenRound, partner: str, body: Message) -> None:
+        match body:
+            case table.BettingClosed():
+                one.phase = "dealing"
+            case table.RoundSuspended():
+                one.suspended = True
+            case table.RoundResumed():
+                one.suspended = False
+            case table.ResultAccepted():
+                one.phase = "paying"
+            case table.RoundVoided():
+                one.phase = "voided"
+                one.suspended = False
+            case table.RoundClosed():
+                one.phase = "closed"
+                self.rounds_closed += 1
+                self.tables[one.table_id].running = None
+            case rules.RoundResolved():
+                self.late_results += one.phase == "voided"
+                self.held_results += one.suspended
+            case wallet.StakeReserved():
+                held = one.reserved.setdefault((partner, body.account_id), {})
+                held.update({bet.bet_id: bet for bet in body.bets})
+            case wallet.StakeReturned():
+                held = one.reserved.get((body.partner_id, body.account_id), {})
+                for bet in body.bets:
+                    held.pop(bet.bet_id, None)
+            case _:
+                pass
+
+    def outcome_of(self, position: Position) -> Seen | None:
+        """How the path that begins with an input ended, if it has."""
+        for seen in self._by_cause.get(position, ()):
+            if isinstance(seen.body, (*ENDS, logs.InputFailed, logs.InputIgnored)):
+                return seen
+            further = self.outcome_of(seen.position)
+            if further is not None:
+                return further
+        return None
+
+    def running(self, *phases: str) -> list[SeenRound]:
+        """The rounds that run and are in one of these phases, by table."""
+        return [
+            one.running
+            for one in self.tables.values()
+            if one.running is not None and one.running.phase in phases
+        ]
