@@ -37,6 +37,8 @@ from services.kernel.witness import FileWitness
 
 PREFLIGHT_EVERY_S = 5.0
 """How often the servers are asked whether the log is still as durable as it must be."""
+WEAK_EVERY_S = 0.5
+"""How often while it is not, or nobody tells: no bets are taken until the next look."""
 READY_EVERY_S = 0.1
 """How often health follows the process's readiness."""
 ACCEPTED_EVERY_S = 1.0
@@ -265,7 +267,7 @@ async def _follow_readiness(process: Process, server: Server) -> None:
 
 async def _keep_preflight(process: Process, preflight: Preflight) -> None:
     while True:
-        await asyncio.sleep(PREFLIGHT_EVERY_S)
+        await asyncio.sleep(WEAK_EVERY_S if process.weak else PREFLIGHT_EVERY_S)
         with contextlib.suppress(OSError):
             process.weak = await preflight()
 
