@@ -113,6 +113,8 @@ class SmallCell:
             witness=witness,
             shells=[Timers(), Custodian(log.cell, keys, draws.randbytes)],
         )
+        self.nats_pid = 0
+        """Of the nats-server, where it is a real one."""
         self._requests = 0
         self._writer = writer
 
@@ -286,6 +288,7 @@ async def real_cell(data: Path, seed: int = 1) -> AsyncIterator[SmallCell]:
         witness = FileWitness(data / "witness" / "fleet")
         cell = SmallCell(log, clock_us, seed=seed, witness=witness, writer=f"fleet-{clock_us()}")
         try:
+            cell.nats_pid = server.server.pid or 0
             await cell.start()
             yield cell
         finally:
