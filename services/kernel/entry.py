@@ -165,7 +165,8 @@ def _enum_check(descriptor: Descriptor, seen: dict[str, _EnumCheck | None]) -> _
 def _enum_field_check(field: FieldDescriptor) -> _EnumCheck:
     name = field.name
     enum_type = field.enum_type
-    known = frozenset(value.number for value in enum_type.values) if enum_type else frozenset()
+    values = enum_type.values if enum_type else ()
+    known = frozenset(value.number for value in values)
 
     def check_one(message: Any) -> None:
         value = getattr(message, name)

@@ -80,7 +80,9 @@ class ReaderState:
     head: bytes
     time_us: int = 0
     behaviour: int = 1
-    writers: dict[tuple[str, str], Writer] = field(default_factory=dict)
+    writers: dict[tuple[str, str], Writer] = field(
+        default_factory=dict[tuple[str, str], Writer]
+    )
 
 
 class LogReader:

@@ -99,9 +99,9 @@ class ReplicaState(Generic[S]):
     core: S
     out_sequence: int = 0
     """The last entry on its own `.out` subject."""
-    failed: dict[Position, Event] = field(default_factory=dict)
+    failed: dict[Position, Event] = field(default_factory=dict[Position, Event])
     """Inputs whose decision failed and was not retried with success."""
-    pending: deque[Pending] = field(default_factory=deque)
+    pending: deque[Pending] = field(default_factory=deque[Pending])
 
 
 class Replica(Generic[S]):

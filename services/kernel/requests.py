@@ -41,8 +41,8 @@ class Used:
 class RequestIds:
     """The ids used within the last 24 hours, by scope (a partner or an operator)."""
 
-    used: dict[tuple[str, str], Used] = field(default_factory=dict)
-    ages: list[tuple[int, str, str]] = field(default_factory=list)
+    used: dict[tuple[str, str], Used] = field(default_factory=dict[tuple[str, str], Used])
+    ages: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
     """A heap of (the id's own time in microseconds, scope, id)."""
 
     def standing(

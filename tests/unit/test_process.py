@@ -208,7 +208,7 @@ def test_a_lost_tail_stops_a_running_process() -> None:
 
 def test_a_replica_of_another_mind_takes_the_record_and_raises_an_alarm() -> None:
     def decide(state: Any, event: Any) -> Any:
-        answers = LIMITS.decide(state, event)
+        answers: Any = LIMITS.decide(state, event)
         return [*answers, limits.BookVoided()] if event.body.spec.table_id == "odd" else answers
 
     other = Core(
