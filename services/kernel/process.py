@@ -72,6 +72,8 @@ _END_OF_CHAIN = frozenset(
         events_pb2.RequestRepeated,
     )
 )
+_WATCHED = frozenset((events_pb2.InputFailed, events_pb2.InputIgnored))
+_UNTRUE = frozenset((events_pb2.IGNORED_REASON_CONTRADICTS, events_pb2.IGNORED_REASON_IMPOSSIBLE))
 
 
 class Shell(Protocol):
@@ -549,6 +551,8 @@ class Process:
             if cause is None:
                 continue
             self._open_inputs.pop(cause, None)
+            if type(event.body) in _WATCHED:
+                self._watch(event, cause)
             chain = chains.get(cause)
             if chain is None:
                 continue
@@ -559,6 +563,16 @@ class Process:
                 chain.future.set_result(Outcome(chain.input_position, event))
             else:
                 chains[event.position] = chain
+
+    def _watch(self, event: Event, cause: Position) -> None:
+        """A decision that failed, and an input that cannot be true, is for a person to look at."""
+        facts = {"service": event.service, "position": str(event.position), "cause": str(cause)}
+        body = event.body
+        if isinstance(body, events_pb2.InputFailed):
+            self._alarm("input_failed", {**facts, "input": body.input_type, "error": body.error})
+        elif isinstance(body, events_pb2.InputIgnored) and body.reason in _UNTRUE:
+            reason = events_pb2.IgnoredReason.Name(body.reason)
+            self._alarm("input_untrue", {**facts, "reason": reason})
 
     def _after_batch(self) -> None:
         self._freshness.read(self._reader.state.sequence)
