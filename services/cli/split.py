@@ -26,6 +26,9 @@ STOP_WAIT_S = 20.0
 RESTART_PAUSE_S = 0.5
 """Before a service that ended is started again."""
 
+Replicas = int | Mapping[str, int]
+"""Processes of each service, or by service where it is not one."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogServers:
@@ -126,7 +129,7 @@ class SplitFleet:
 async def split_fleet(
     data: Path,
     port: int = DEFAULT_PORT,
-    replicas: int = 1,
+    replicas: Replicas = 1,
     *,
     restart: bool = True,
     logs: Path | None = None,
@@ -146,7 +149,7 @@ async def split_services(
     data: Path,
     servers: LogServers,
     port: int,
-    replicas: int = 1,
+    replicas: Replicas = 1,
     *,
     restart: bool = True,
     logs: Path | None = None,
@@ -158,25 +161,24 @@ async def split_services(
     token_file, tokens = prepare_tokens(data)
     Tokens(token_file)
     fleet = SplitFleet(data, servers, tokens)
-    ports = free_ports(len(SERVICES) * replicas)
+    names = _names(replicas)
+    ports = free_ports(len(names))
     if port:
         ports[0] = port
     wallets = [
-        f"127.0.0.1:{ports[number * len(SERVICES) + SERVICES.index('wallet')]}"
-        for number in range(replicas)
+        f"127.0.0.1:{at}"
+        for (service, _), at in zip(names, ports, strict=True)
+        if service == "wallet"
     ]
-    for number in range(replicas):
-        for service in SERVICES:
-            index = number * len(SERVICES) + SERVICES.index(service)
-            name = service if number == 0 else f"{service}-{number + 1}"
-            environment = {
-                **os.environ,
-                **_environment(data, servers, service, name, ports[index], token_file),
-                # All of them: gRPC goes on to the next where one is away.
-                "SABOT_WALLET_ADDRESS": f"ipv4:{','.join(wallets)}",
-            }
-            log_path = logs / f"{name}.log" if logs else None
-            fleet.children.append(Child(service, name, ports[index], environment, log_path))
+    for (service, name), at in zip(names, ports, strict=True):
+        environment = {
+            **os.environ,
+            **_environment(data, servers, service, name, at, token_file),
+            # All of them: gRPC goes on to the next where one is away.
+            "SABOT_WALLET_ADDRESS": f"ipv4:{','.join(wallets)}",
+        }
+        log_path = logs / f"{name}.log" if logs else None
+        fleet.children.append(Child(service, name, at, environment, log_path))
     try:
         for child in fleet.children:
             await child.start()
@@ -185,6 +187,20 @@ async def split_services(
         yield fleet
     finally:
         await asyncio.gather(*(child.stop() for child in fleet.children))
+
+
+def _names(replicas: Replicas) -> list[tuple[str, str]]:
+    """Service and name of every process, the front door first."""
+    counts = {
+        service: replicas if isinstance(replicas, int) else replicas.get(service, 1)
+        for service in SERVICES
+    }
+    return [
+        (service, service if number == 0 else f"{service}-{number + 1}")
+        for number in range(max(counts.values()))
+        for service in SERVICES
+        if number < counts[service]
+    ]
 
 
 def _environment(
