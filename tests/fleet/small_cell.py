@@ -28,6 +28,7 @@ from services.kernel.host import clock_us
 from services.kernel.log import Log
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.process import Process
+from services.kernel.snapshot import StateCodec, state_digest
 from services.kernel.witness import FileWitness, Witness
 from services.shoe.custodian import KEY_BYTES, Custodian, KeyRing
 from services.table.timers import Timers
@@ -115,6 +116,7 @@ class SmallCell:
         )
         self.nats_pid = 0
         """Of the nats-server, where it is a real one."""
+        self.cores = cores
         self._requests = 0
         self._writer = writer
 
@@ -172,6 +174,17 @@ class SmallCell:
         salt = hashlib.sha256(self._writer.encode()).hexdigest()[:4]
         stamp = f"{self.clock() // 1000:012x}"
         return f"{stamp[:8]}-{stamp[8:]}-7000-8000-{salt}{self._requests:08x}"
+
+    def digests(self) -> dict[str, tuple[int, str]]:
+        """By service: schema and digest of the live state."""
+        codec = StateCodec()
+        return {
+            core.service: (
+                core.schema,
+                state_digest(codec, core, self.process.state(core.service)),
+            )
+            for core in self.cores
+        }
 
     # ---- what happens at a table ---------------------------------------------------------------
 
