@@ -26,6 +26,9 @@ def describe(body: Message) -> str:
     match body:
         case tables.PlaceBets() | tables.BetsPlaced() | tables.BetsWithdrawn():
             return f"{body.account_id}: {_bets(body.bets)} (request {body.request_id})"
+        case tables.WithdrawBets():
+            which = ", ".join(body.bet_ids) or "all"
+            return f"{body.account_id}: {which} (request {body.request_id})"
         case limits.BetsApproved() | limits.WithdrawalApproved() | wallets.StakeReserved():
             return f"{body.account_id}: {_bets(body.bets)}"
         case wallets.StakeReturned():
