@@ -257,9 +257,7 @@ async def _fill(data: Path, target: Target, at: Desk, events: int) -> None:
     seconds = min(FILL_ROUND_S, events / 1000)
     while missing > 0:
         _progress(f"filling the log, {missing} events left")
-        one = await target.run(
-            await at.open_round(), max(IN_FLIGHT), min(FILL_ROUND_S, events / 1000), 0.0
-        )
+        one = await target.run(await at.open_round(), max(IN_FLIGHT), seconds, 0.0)
         missing -= len(one.answers) * EVENTS_A_BET
         await at.settle()
 
