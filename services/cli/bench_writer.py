@@ -1,5 +1,5 @@
-"""A process of `sabot bench` that appends to the log flat out; see `bench_log`. It is told where and
-what by stdin, in JSON, and then when to go."""
+"""A process of `sabot bench` that appends to the log flat out; see `bench_log`. Told by stdin, in
+JSON: where and what, and then when to go."""
 
 from __future__ import annotations
 
