@@ -139,6 +139,7 @@ async def accept_head(data: Path, head: Head, reason: str, operator: str = "") -
             witness.write(head.sequence, head.head)
             witness.close()
         _forget_snapshots(data, head.sequence)
+        _forget_index(data, cell)
         return loss
 
 
@@ -171,6 +172,11 @@ def _forget_snapshots(data: Path, sequence: int) -> None:
     for path in folder.iterdir() if folder.is_dir() else []:
         if path.name.isdecimal() and int(path.name) > sequence:
             shutil.rmtree(path)
+
+
+def _forget_index(data: Path, cell: str) -> None:
+    """The server's index may still speak of what is lost; without it the blocks are read."""
+    (stream_folder(data, cell) / "msgs" / "index.db").unlink(missing_ok=True)
 
 
 async def _examine(data: Path, cell: str) -> Loss:

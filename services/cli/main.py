@@ -288,6 +288,8 @@ async def _verify(data: Path, as_json: bool) -> int:
         return RIGHT if found.right else WRONG
     for difference in found.differences:
         print(difference_line(difference))
+    for service, position in found.lost.items():
+        print(f"{service} could not be decided again behind {position}")
     rate = found.events / found.seconds if found.seconds else 0.0
     print(
         f"read {found.events:,} events in {found.last_sequence:,} entries, {found.seconds:.2f} s, "
@@ -338,6 +340,7 @@ def _verified_json(found: Verified) -> dict[str, Any]:
         "bets": found.bets,
         "answers": found.answers,
         "differences": [difference_json(one) for one in found.differences],
+        "lost": {service: str(position) for service, position in found.lost.items()},
         "sums": found.sums,
         "events": found.events,
         "last_sequence": found.last_sequence,

@@ -11,11 +11,16 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.cores import CORES
 from services.events import event_types
+from services.kernel.event import Position
 from services.kernel.log import Log
-from services.kernel.reader import LogReader, ReadEntry
+from services.kernel.reader import LogBroken, LogReader, ReadEntry
 from services.kernel.recovery import AnyReplica, entries_until, rebuild
-from services.kernel.replica import Diverged, Replica
+from services.kernel.replica import BehaviourUnknown, Diverged, Replica
 from services.wallet.domain.state import sums
+
+MAX_DIFFERENCES = 20
+"""Of one service: after so many it is not decided again any further, since each takes a reading of
+the log up to there."""
 
 
 @dataclass(slots=True)
@@ -29,6 +34,8 @@ class Verified:
     answers: int = 0
     """Recorded answers that were decided again."""
     differences: list[Diverged] = field(default_factory=list[Diverged])
+    lost: dict[str, Position] = field(default_factory=dict[str, Position])
+    """By service, where it differs so that nothing after that can be decided again."""
     sums: dict[str, int] = field(default_factory=dict[str, int])
     """By currency, what all accounts come to."""
     events: int = 0
@@ -71,43 +78,74 @@ async def verify(
     replicas: dict[str, AnyReplica] = {
         core.service: Replica(core, writer="replay") for core in CORES
     }
+    books: AnyReplica = replicas["wallet"]
     found = Verified()
-    compared = 0
     async for entries in entries_until(log, reader, last):
         for entry in entries:
             _count(found, entry)
-            for service, replica in replicas.items():
-                try:
-                    replica.read(entry, 0.0)
-                except Diverged as diverged:
-                    found.differences.append(diverged)
-                    compared += replica.answers_compared + 1
-                    replicas[service] = await _recorded(replica, log, entry.sequence, new_reader)
+            for service, replica in list(replicas.items()):
+                diverged = _decide_again(replica, entry)
+                if diverged is None:
+                    continue
+                found.differences.append(diverged)
+                found.answers += replica.answers_compared + 1
+                again = await _recorded(replica, log, entry.sequence, new_reader)
+                if again is None or _count_of(found, service) >= MAX_DIFFERENCES:
+                    found.lost[service] = diverged.position
+                    del replicas[service]
+                else:
+                    replicas[service] = again
+            books = replicas.get("wallet", books)
         if progress is not None:
             progress(reader.state.sequence, last, found.events)
         await asyncio.sleep(0)
-    found.answers = compared + sum(one.answers_compared for one in replicas.values())
-    found.sums = sums(replicas["wallet"].state.core)
+    found.answers += sum(one.answers_compared for one in replicas.values())
+    found.sums = sums(books.state.core)
     found.last_sequence, found.head = reader.state.sequence, reader.state.head
     found.seconds = time.perf_counter() - began
     return found
 
 
+def _decide_again(replica: AnyReplica, entry: ReadEntry) -> Diverged | None:
+    """Let a replica read an entry; the difference, if there is one. Raises LogBroken where what is
+    recorded cannot even be folded."""
+    try:
+        replica.read(entry, 0.0)
+    except Diverged as diverged:
+        return diverged
+    except (LogBroken, BehaviourUnknown):
+        raise
+    except Exception as error:
+        raise LogBroken(
+            entry.sequence,
+            f"{replica.core.service} cannot fold it: {type(error).__name__}: {error}",
+        ) from error
+    return None
+
+
+def _count_of(found: Verified, service: str) -> int:
+    return sum(one.service == service for one in found.differences)
+
+
 async def _recorded(
     replica: AnyReplica, log: Log, last: int, new_reader: Callable[[], LogReader]
-) -> AnyReplica:
+) -> AnyReplica | None:
     """The same replica with what is recorded instead of what was decided, so that the rest of the
-    log is judged by what was said."""
-    again = await rebuild(
-        replica.core,
-        log=log,
-        new_reader=new_reader,
-        last=last,
-        writer="replay",
-        build="",
-        now=lambda: 0.0,
-        pause=lambda: asyncio.sleep(0),
-    )
+    log is judged by what was said. None where the record cannot be followed: it answers what the
+    service does not even see."""
+    try:
+        again = await rebuild(
+            replica.core,
+            log=log,
+            new_reader=new_reader,
+            last=last,
+            writer="replay",
+            build="",
+            now=lambda: 0.0,
+            pause=lambda: asyncio.sleep(0),
+        )
+    except (Diverged, LogBroken):
+        return None
     again.answers_compared = 0
     return again
 
