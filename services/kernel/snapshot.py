@@ -233,6 +233,10 @@ def decode_snapshot(codec: StateCodec, core: Core[Any], raw: bytes) -> Snapshot:
     return Snapshot(service, schema, reader, replica)
 
 
+_CODEC = StateCodec()
+"""Kept, since it learns each type once: that takes longer than decoding a small state."""
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotSet:
     """Snapshots of several services, all taken at one place of the log."""
@@ -246,7 +250,7 @@ class SnapshotSet:
         raw = self.raw.get(core.service)
         if raw is None:
             raise SnapshotUnusable(f"there is none of {core.service}")
-        snapshot = decode_snapshot(StateCodec(), core, raw)
+        snapshot = decode_snapshot(_CODEC, core, raw)
         if snapshot.sequence != self.sequence:
             raise SnapshotUnusable(f"{core.service} was taken at {snapshot.sequence}")
         return snapshot
@@ -262,7 +266,7 @@ def reader_of(raw: bytes) -> ReaderState:
         part = json.dumps(json.loads(raw)[2]).encode()
     except (ValueError, TypeError, IndexError) as error:
         raise SnapshotUnusable("not a snapshot") from error
-    state: ReaderState = StateCodec().loads(ReaderState, part)
+    state: ReaderState = _CODEC.loads(ReaderState, part)
     return state
 
 

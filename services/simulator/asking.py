@@ -104,7 +104,7 @@ class Callers:
                 outcome = await self._once(service, body, partner, actor, until)
             if outcome is None:
                 continue
-            known = await self._known(partner, body.request_id, outcome)
+            known = await self._known(partner, body.request_id, outcome, until)
             if known is not None:
                 return known
         self.asked["gave up"] += 1
@@ -156,13 +156,15 @@ class Callers:
         )
         return outcome
 
-    async def _known(self, partner: str, asked_id: str, outcome: Outcome) -> Message | None:
+    async def _known(
+        self, partner: str, asked_id: str, outcome: Outcome, until: tuple[type[Message], ...]
+    ) -> Message | None:
         """The outcome itself; for a repeat that of the first, as GetRequest tells it."""
         body = outcome.event.body
         if isinstance(body, logs.RequestRepeated):
             self.asked["answered as repeated"] += 1
             for _ in range(LOOKS):
-                first = self.world.outcome_of(position_of(body.first))
+                first = self.world.outcome_of(position_of(body.first), until)
                 if first is not None:
                     made: Message = first.body
                     return made

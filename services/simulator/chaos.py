@@ -139,8 +139,9 @@ class Chaos:
         an operator restores the store. Machines that had not read so far know nothing of it and
         are kept down."""
         fleet, store = self.fleet, self.fleet.store
-        if store.last_sequence < 20:
+        if store.last_sequence < 20 or self.counts["tail lost"]:
             return
+        self.counts["tail lost"] += 1
         cut = store.last_sequence - self.rng.randint(1, 6)
         backup = store.backup()
         for machine in fleet.machines:

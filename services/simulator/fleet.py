@@ -34,6 +34,8 @@ EPOCH_US = 1_767_225_600_000_000
 SHELL_OF = {"table": "timers", "shoe": "custodian"}
 RESTART_S = (0.02, 0.6)
 """How soon a machine is started again."""
+REFUSED_S = 1.5
+"""Before a machine is started once more on a store that lost its tail."""
 KEPT_SETS = 3
 
 
@@ -118,12 +120,13 @@ class Fleet:
     def deploy(self) -> None:
         """Split the services over machines, twice, and start them all."""
         for letter in "ab":
-            groups = self._split(self.rng.choice((1, 1, 2, 2, 3)))
+            groups = self._split(self.rng.choice((1, 1, 1, 2, 2, 3)))
             for number, services in enumerate(groups, start=1):
                 machine = Machine(
                     f"{letter}{number}", services, 1, random.Random(self.rng.random())  # noqa: S311 -- from the seed
                 )  # fmt: skip
-                machine.observes = "audit" in services and self.rng.random() < 0.3
+                partial = "audit" in services and len(services) < len(SERVICES)
+                machine.observes = partial and self.rng.random() < 0.7
                 self.machines.append(machine)
         loop = asyncio.get_running_loop()
         self._keepers = [
@@ -166,6 +169,8 @@ class Fleet:
             machine.process = None
             await process.stop()
             await asyncio.sleep(machine.rng.uniform(*RESTART_S))
+            if self.store.forked:
+                await asyncio.sleep(REFUSED_S)
 
     def _boot(self, machine: Machine) -> Process:
         machine.boots += 1

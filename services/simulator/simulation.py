@@ -225,6 +225,7 @@ class Simulation:
 
     def _count(self) -> None:
         counts = self.result.counts
+        del self.chaos.counts["tail lost"]  # the store counts it
         counts.update(self.store.injected)
         counts.update(self.fleet.counts)
         counts.update(self.chaos.counts)

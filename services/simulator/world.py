@@ -203,12 +203,12 @@ class World:
             case _:
                 pass
 
-    def outcome_of(self, position: Position) -> Seen | None:
-        """How the path that begins with an input ended, if it has."""
+    def outcome_of(self, position: Position, until: tuple[type[Message], ...]) -> Seen | None:
+        """How the path that begins with an input ended, if it has, in one of `until`."""
         for seen in self._by_cause.get(position, ()):
-            if isinstance(seen.body, (*ENDS, logs.InputFailed, logs.InputIgnored)):
+            if isinstance(seen.body, (*until, logs.InputFailed, logs.InputIgnored)):
                 return seen
-            further = self.outcome_of(seen.position)
+            further = self.outcome_of(seen.position, until)
             if further is not None:
                 return further
         return None
