@@ -114,12 +114,21 @@ def simulate(
 
 
 @app.command(epilog=EXIT_CODES)
-def bench(as_json: AsJson = False) -> None:
+def bench(
+    seconds: Annotated[float, typer.Option(min=0.1, help="Of each figure.")] = 5.0,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="This part only; may be repeated.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="On which disk; else ./build.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Measure the fleet against a bare echo and against one SQL transaction a bet."""
     with _plainly():
         from services.cli.bench import run_bench
 
-        code = run_bench(as_json=as_json)
+        code = run_bench(as_json, seconds, only or None, folder)
     raise typer.Exit(code)
 
 
