@@ -33,7 +33,9 @@ class Window:
         self._events = events
         self._entries: deque[ReadEntry] = deque()
         self._held = 0
-        self._fed = 0
+        self._fed: int | None = None
+        """The last entry that the replicas have folded; known with the first one that comes: they
+        may begin at a snapshot."""
         self._ahead: dict[str, deque[entry_pb2.Event]] = {
             replica.core.service: deque() for replica in replicas
         }
@@ -41,12 +43,15 @@ class Window:
 
     def push(self, entry: ReadEntry, now: float) -> None:
         """Take the next entry; feed those that leave the window."""
+        if self._fed is None:
+            self._fed = entry.sequence - 1
         self._entries.append(entry)
         self._held += len(entry.protos)
         if not entry.is_input and entry.service in self._ahead:
             ahead = self._ahead[entry.service]
             # A cause that was fed already has been decided: its record will be compared.
-            ahead.extend(proto for proto in entry.protos if proto.cause.sequence > self._fed)
+            fed = self._fed
+            ahead.extend(proto for proto in entry.protos if proto.cause.sequence > fed)
         while self._held > self._events:
             self._feed(now)
 

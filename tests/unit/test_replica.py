@@ -13,10 +13,27 @@ from sabot.table.v1 import events_pb2 as table
 from services.events import event_types
 from services.kernel.entry import position_proto
 from services.kernel.event import Position
-from services.kernel.reader import LogBroken, LogReader
+from services.kernel.reader import LogBroken, LogReader, ReaderState
 from services.kernel.recovery import Window, read_message
-from services.kernel.replica import STANDBY_WAIT_S, BehaviourUnknown, Diverged, Replica
-from tests.unit.toy import CELL, LIMITS, TABLE, ToyLog, Toys, activate, input_entry, open_table
+from services.kernel.replica import (
+    STANDBY_WAIT_S,
+    BehaviourUnknown,
+    Diverged,
+    Replica,
+    ReplicaState,
+)
+from services.kernel.snapshot import StateCodec
+from tests.unit.toy import (
+    CELL,
+    LIMITS,
+    TABLE,
+    TableState,
+    ToyLog,
+    Toys,
+    activate,
+    input_entry,
+    open_table,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -319,6 +336,27 @@ def test_recovery_takes_what_is_recorded_and_decides_what_is_not() -> None:
     entry = entry_pb2.Entry.FromString(append.payload)
     assert [event.cause.sequence for event in entry.events] == [3]
     assert append.expected == 2
+
+
+def test_recovery_from_a_snapshot_around_an_append_compares_what_was_decided_before() -> None:
+    log = ToyLog()
+    leader = Replica(TABLE, writer="r")
+    leader.read(log.append("table.in", input_entry("w", 1, open_table("a"))), 0.0)
+    codec = StateCodec()
+    reader_then = codec.dumps(ReaderState, log.reader.state)
+    replica_then = codec.dumps(ReplicaState[TableState], leader.state)
+    leader.read(log.append("table.in", input_entry("w", 2, open_table("b"))), 0.0)
+    log.answer(leader)
+    reader = LogReader(CELL, event_types(), codec.loads(ReaderState, reader_then))
+    state = codec.loads(ReplicaState[TableState], replica_then)
+    replica = Replica(TABLE, writer="n", state=state)
+    recovering = Window([replica], 1000)
+    for message in log.messages[1:]:
+        recovering.push(read_message(reader, message), 0.0)
+    recovering.drain(0.0)
+    assert replica.state.core.opened == ["a", "b"]
+    assert replica.answers_compared == 2
+    assert replica.next_append() is None
 
 
 def test_an_answer_out_of_order_breaks_recovery() -> None:
