@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
@@ -15,6 +16,7 @@ from sabot.table.v1 import spec_pb2
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.facts import Fact, Findings, Place
 
+APPROVAL = str(limits.BetsApproved.DESCRIPTOR.full_name)
 ONCE = (
     table.RoundOpened,
     table.BettingClosed,
@@ -109,6 +111,8 @@ class RoundsAuditor:
     def see(self, fact: Fact) -> None:
         """Take the next answer."""
         body = fact.body
+        if isinstance(body, logs.InputFailed):
+            self._failed(fact, body)
         if isinstance(body, table.TableOpened):
             self._specs[body.spec.table_id, body.revision] = body.spec
         round_id = getattr(body, "round_id", "")
@@ -206,6 +210,15 @@ class RoundsAuditor:
                 self._sealed(fact, one)
             case _:
                 pass
+
+    def _failed(self, fact: Fact, body: logs.InputFailed) -> None:
+        """A bet that the wallet could not decide is off."""
+        if fact.service == "wallet" and body.input_type == APPROVAL:
+            failed = limits.BetsApproved.FromString(body.input_body)
+            held = self.rounds[failed.round_id].held.get((fact.partner, failed.account_id), {})
+            for bet in failed.bets:
+                if bet.bet_id in held:
+                    held[bet.bet_id].off = fact.place
 
     def _approved(self, fact: Fact, one: RoundFlow, held: dict[str, Held]) -> None:
         """Approved bets keep minimum and step on what is certain, maximum on all that counts."""

@@ -214,8 +214,10 @@ class Fleet:
                 return
             try:
                 start.result()
-            except (LogBroken, LogUnavailable):
+            except (LogBroken, LogUnavailable) as refused:
                 self.counts["start refused"] += 1
+                facts = {"why": f"{type(refused).__name__}: {refused}"}
+                self.alarms.append((machine.name, "start_refused", facts))
                 return
             except BehaviourUnknown as unknown:
                 self._too_old(machine, unknown)

@@ -29,7 +29,7 @@ REST_WITHIN_S = 90.0
 """Once nothing goes wrong any more, everything is over by then."""
 QUIET_S = 3.2
 """So long nothing was stored: longer than any shell waits before it asks again."""
-EXPECTED_STOPS = ("missing", "rolled back", "BehaviourUnknown")
+EXPECTED_STOPS = ("missing", "rolled back", "BehaviourUnknown", "does not answer")
 """A process stops by itself for a hole, a lost tail, or a behaviour that its release does not have."""
 
 
@@ -217,7 +217,7 @@ class Simulation:
         for machine, kind, facts in self.fleet.alarms:
             if kind in ("answer_differs", "answer_does_not_follow"):
                 wrong.append(f"{machine}: {kind}: {facts}")
-            elif kind == "process_stopped":
+            elif kind in ("process_stopped", "start_refused"):
                 why = str(facts.get("why", ""))
                 if not any(sign in why for sign in EXPECTED_STOPS):
                     wrong.append(f"{machine}: {kind}: {why}")
