@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import grpc
 from google.rpc import error_details_pb2  # type: ignore[import-untyped] # ships no types
@@ -32,6 +32,8 @@ CALL_S = 3.0
 """Deadline of one sending; afterwards its outcome is unknown."""
 PATIENCE_S = 60.0
 """Whatever must become known is known by then, on a busy machine too."""
+SILENCE_S = 7.0
+"""A stream that says nothing for so long is broken: there is a heartbeat every five seconds."""
 AGAIN_S = 0.1
 """Between two sendings to servers that do not answer."""
 UNKNOWN = frozenset(
@@ -235,18 +237,25 @@ class Partner(Caller):
 
     async def _ask(self, request: partner.PlaceBetsRequest) -> Placed:
         """The round is over: what has become of a request that was sent while it ran?"""
-        over, _ = await self.known(
-            lambda: self.bets.GetRound(
-                partner.GetRoundRequest(round_id=request.round_id),
-                metadata=self.metadata, timeout=CALL_S,
-            )
-        )  # fmt: skip
+        over = partner.GetRoundResponse()
+        while over.round.state not in ENDED:
+            over, _ = await self.known(
+                lambda: self.bets.GetRound(
+                    partner.GetRoundRequest(round_id=request.round_id),
+                    metadata=self.metadata, timeout=CALL_S,
+                )
+            )  # fmt: skip
         ask = partner.GetRequestRequest(
             request_id=request.request_id, round_id=request.round_id, at_least=over.position
         )
-        answer, _ = await self.known(
-            lambda: self.bets.GetRequest(ask, metadata=self.metadata, timeout=CALL_S)
-        )
+        try:
+            answer, _ = await self.known(
+                lambda: self.bets.GetRequest(ask, metadata=self.metadata, timeout=CALL_S)
+            )
+        except RefusedError as refused:
+            if refused.reason != "REQUEST_NOT_FOUND":
+                raise
+            return Placed(request.account_id, request.round_id, (), refused.reason)
         kind = answer.outcome.WhichOneof("outcome")
         reserved = answer.outcome.reserved
         bets = tuple((bet.bet_id, bet.bet, bet.stake_minor) for bet in reserved.bets)
@@ -288,10 +297,11 @@ class Partner(Caller):
         token = ""
         while True:
             try:
-                async for update in self.bets.WatchTable(
+                stream = self.bets.WatchTable(
                     partner.WatchTableRequest(table_id=table_id, resume_token=token),
                     metadata=self.metadata,
-                ):
+                )
+                async for update in heard(stream):
                     token = update.resume_token
                     if not update.HasField("heartbeat"):
                         yield update
@@ -321,9 +331,10 @@ class Partner(Caller):
         token = ""
         while True:
             try:
-                async for update in self.bets.WatchBets(
+                stream = self.bets.WatchBets(
                     partner.WatchBetsRequest(resume_token=token), metadata=self.metadata
-                ):
+                )
+                async for update in heard(stream):
                     token = update.resume_token
                     if started is not None:
                         started.set()
@@ -358,7 +369,9 @@ class Partner(Caller):
             async with asyncio.timeout(PATIENCE_S), self._changed:
                 await self._changed.wait_for(lambda: not open_bets())
         except TimeoutError:
-            raise AssertionError(f"WatchBets never told the end of {open_bets()[:5]}") from None
+            left = open_bets()
+            found = [str(self.told.outcomes.get(bet_id)) for bet_id in left[:3]]
+            raise AssertionError(f"WatchBets never told the end of {left}: {found}") from None
 
     async def list_bets(
         self, at_least: entry_pb2.Position, account_id: str = "", round_id: str = ""
@@ -428,6 +441,22 @@ class Operator(Caller):
         await self.known(
             lambda: self.tables.CloseBetting(request, metadata=self.metadata, timeout=CALL_S)
         )
+
+
+async def heard(stream: grpc.aio.UnaryStreamCall[Any, T]) -> AsyncIterator[T]:
+    """The messages of a stream until it ends or falls silent."""
+    try:
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    message = await stream.read()
+            except TimeoutError:
+                return
+            if message is grpc.aio.EOF:
+                return
+            yield cast("T", message)
+    finally:
+        stream.cancel()
 
 
 def money(minor: int) -> Money:

@@ -99,6 +99,9 @@ class Crowd:
         await self.north.round_in(TABLE, *ENDED)
         for one in self.partners.values():
             await one.all_told()
+        for task in self._tasks:
+            if task.done():
+                await task  # It goes on for ever, unless something broke.
 
     async def end(self) -> None:
         for task in (*self._tasks, *self._bettors):

@@ -21,9 +21,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services.cli.fleet import CELL
 from services.cli.replay import verify
-from services.cli.split import Child, LogServers, SplitFleet, split_fleet, split_services
+from services.cli.split import Child, LogServers, Replicas, SplitFleet, split_fleet, split_services
 from services.events import SERVICES, event_types
 from services.kernel.embedded import TOOLS, Cluster
+from services.kernel.entry import decode_entry
 from services.kernel.host import events_of
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import Log
@@ -45,6 +46,8 @@ PROJECTIONS: dict[str, Projection] = {
     "wallet": WalletProjection(),
     "settlement": SettlementProjection(),
 }
+RECENT = 300
+"""Entries among which every service has answered something while rounds are played."""
 HARMLESS = frozenset({"snapshot_unknown"})
 """Alarms that a kill may bring about."""
 
@@ -138,6 +141,19 @@ class Running:
         finally:
             await log.close()
 
+    async def leads(self, service: str) -> str:
+        """The process that wrote a service's last answers; audit has none to give here."""
+        async with self.log() as log:
+            last = (await log.info(wait_s=PATIENCE_S)).last_sequence
+            writer = ""
+            async for batch in log.read(max(0, last - RECENT)):
+                for message in batch:
+                    if message.subject == f"sabot.{CELL}.{service}.out":
+                        writer = decode_entry(message.payload).writer
+                if batch[-1].sequence >= last:
+                    break
+        return writer.rpartition("-")[0] or service
+
     # ---- the proof -----------------------------------------------------------------------------
 
     async def proven(self, **partners: Partner) -> Ledger:
@@ -195,7 +211,7 @@ class Running:
 
 
 @asynccontextmanager
-async def on_one_server(folder: Path, replicas: int = 1) -> AsyncIterator[Running]:
+async def on_one_server(folder: Path, replicas: Replicas = 1) -> AsyncIterator[Running]:
     """The fleet over one nats-server, ready; whatever ends is started again."""
     logs = folder / "logs"
     logs.mkdir(parents=True)
