@@ -15,7 +15,7 @@ from pathlib import Path
 from services.audit.parts import parts as audit_parts
 from services.cli.log_source import check_folder, note_folder
 from services.events import event_types
-from services.kernel import host, telemetry
+from services.kernel import event_loop, host, telemetry
 from services.kernel.build import BUILD
 from services.kernel.embedded import FLEET, EmbeddedServer
 from services.kernel.jetstream import JetStreamLog
@@ -183,7 +183,7 @@ def prepare_tokens(data: Path) -> tuple[Path, dict[str, str]]:
 def run_up(data: Path, port: int) -> int:
     """Run the embedded fleet until SIGINT or SIGTERM; the exit code."""
     telemetry.configure_logging(service="fleet")
-    return asyncio.run(_up(data, port))
+    return event_loop.run(_up(data, port))
 
 
 async def _up(data: Path, port: int) -> int:

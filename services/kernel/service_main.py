@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from services.kernel import host, telemetry
+from services.kernel import event_loop, host, telemetry
 from services.kernel.build import BUILD
 from services.kernel.entry import EventTypes
 from services.kernel.jetstream import JetStreamLog
@@ -36,7 +36,7 @@ def main(service: str, parts_of: Callable[[ServiceSettings], host.Parts], types:
     telemetry.configure_logging(service=service, level=settings.log_level)
     stopped: BaseException | None
     try:
-        stopped = asyncio.run(_serve(service, parts_of, types, settings, tokens))
+        stopped = event_loop.run(_serve(service, parts_of, types, settings, tokens))
     except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as error:
         stopped = error
     if stopped is not None:
