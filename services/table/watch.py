@@ -334,12 +334,16 @@ class LiveBets:
     async def watch(
         self, partner: str, resume: Position | None
     ) -> AsyncIterator[partners.WatchBetsResponse]:
-        """Every bet of the partner that stands differently after `resume`, or from now on."""
+        """Every bet of the partner that stands differently after `resume`, or from now on; then a
+        heartbeat comes at once, so that a stream that breaks before the first bet can be resumed.
+        """
         stir = self._partners.setdefault(partner, _Stir())
         stir.watchers += 1
         try:
             with self._watchers.track_inprogress():
                 told = self._edge.position if resume is None else resume
+                if resume is None:
+                    yield self._at(partners.WatchBetsResponse(heartbeat=True), partner, told)
                 next_beat = time.monotonic() + HEARTBEAT_S
                 while not self._closed:
                     wake = stir.wake

@@ -343,6 +343,15 @@ async def test_outcomes_come_as_they_are_decided_and_to_their_partner_only(hall:
     waiting[1].cancel()
 
 
+async def test_a_stream_that_breaks_before_its_first_bet_can_be_resumed(hall: Hall) -> None:
+    hall.queries.position = hall.edge.position
+    first = await asyncio.wait_for(anext(hall.watch_bets()), timeout=1.0)
+    assert first.heartbeat
+    (reserved,) = hall.edge.happens(wallets.StakeReserved(**ROUND), partner="north")
+    project(hall, bet(1, reserved.position.sequence))
+    assert (await following(hall.watch_bets(first.resume_token))).bet.bet_id == "t1-8.1"
+
+
 async def test_a_token_tells_all_that_changed_since_and_nothing_twice(hall: Hall) -> None:
     hall.edge.position = Position(1, 40, 0)
     project(hall, *(bet(number, 20 + number // 3) for number in range(9)))
