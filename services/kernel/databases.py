@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Integer, event
@@ -66,7 +67,7 @@ def is_away(error: BaseException) -> bool:
         return not isinstance(
             error, DataError | IntegrityError | NotSupportedError | ProgrammingError
         )
-    return isinstance(error, OSError | PoolTimeoutError)
+    return isinstance(error, OSError | PoolTimeoutError | sqlite3.OperationalError)
 
 
 def open_engine(url: str, *, busy_ms: int = BUSY_MS) -> AsyncEngine:

@@ -11,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.kernel.databases import KeyInteger
 from services.kernel.event import Event
-from services.kernel.row_changes import Changes, upsert
+from services.kernel.row_changes import Changes
+from services.kernel.row_writer import upsert, write
 
 
 class Projection(Protocol):
@@ -108,7 +109,7 @@ class ProjectionStore:
         async with self.engine.begin() as connection:
             if (await connection.execute(move)).rowcount != 1:
                 raise Overtaken
-            await changes.write(connection)
+            await write(connection, changes)
 
     async def clear(self) -> None:
         """Empty every table and go back to the beginning of the log, in one transaction."""

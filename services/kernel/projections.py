@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -36,10 +36,12 @@ every second that the database is away, and reading the log again is as quick.""
 BATCH_EVENTS = 4_000
 """Events of one transaction: enough that a commit costs little, so few that others on the same
 database are not kept waiting."""
-SLICE_EVENTS = 100
+SLICE_EVENTS = 200
 """Events folded before the event loop gets its turn: about a millisecond."""
-GATHER_S = 0.02
-"""The least time between two commits while nobody waits for a position."""
+GATHER_S = 0.1
+HURRY_S = 0.01
+"""The least time between two commits, while nobody waits for a position and while somebody does. A
+commit costs the event loop about a millisecond, whatever it holds."""
 RETRY_FIRST_S = 0.1
 RETRY_MOST_S = 5.0
 """Pauses before the next attempt while the database or the log is away: doubled each time."""
@@ -176,6 +178,8 @@ class Projector:
         self._queue.append(_Entry(sequence, head, events))
         self._queued_events += len(events) + 1
         self._wake.set()
+        if self._queued_events >= BATCH_EVENTS:
+            self._hurry.set()
 
     async def rebuild(self, *, wait_s: float | None = None) -> bool:
         """Empty the tables and fold the log from its beginning; whether that was done within
@@ -260,8 +264,6 @@ class Projector:
             return True
         finally:
             self._waiting -= 1
-            if not self._waiting and not self._stopping:
-                self._hurry.clear()
 
     # ---- its own task --------------------------------------------------------------------------
 
@@ -401,16 +403,16 @@ class Projector:
             self._caught_up = False
 
     async def _gather(self) -> None:
-        """Let entries come together, unless somebody waits or enough are there."""
-        loop = asyncio.get_running_loop()
-        rest_s = self._last_commit_s + GATHER_S - loop.time()
-        if rest_s <= 0 or self._queued_events >= BATCH_EVENTS:
+        """Let entries come together, unless enough are there."""
+        now_s = asyncio.get_running_loop().time()
+        if self._queued_events >= BATCH_EVENTS or self._stopping:
             return
-        try:
-            async with asyncio.timeout(rest_s):
+        await asyncio.sleep(max(0.0, self._last_commit_s + HURRY_S - now_s))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._last_commit_s + GATHER_S - now_s):
                 await self._hurry.wait()
-        except TimeoutError:
-            return
+        if not self._waiting and not self._stopping:
+            self._hurry.clear()
 
     async def _catch_up(self) -> None:
         """Read from the log what is missing, until the queue goes on from there."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 from google.protobuf.message import Message
 from sqlalchemy import (
@@ -23,7 +25,7 @@ from services.kernel.databases import KeyInteger, position_key
 from services.kernel.event import Event
 from services.kernel.projection_store import positions_table
 from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
-from services.kernel.row_changes import Changes, Row
+from services.kernel.row_changes import Changes, Key, Row
 from services.wallet.domain.postings import Kind, Posting, postings
 
 REQUEST_KINDS = RequestKinds(
@@ -156,23 +158,22 @@ class WalletProjection:
         if not legs:
             return
         key = position_key(event.position)
-        entry = _entry(event, key)
+        whose, what = _entry(event)
         journal, accounts = changes[JOURNAL], changes[ACCOUNTS]
         for leg, posting in enumerate(legs):
-            journal.insert(
-                (key, leg),
-                {
-                    **entry,
-                    "leg": leg,
-                    "partner": posting.partner,
-                    "ledger_account": posting.ledger_account,
-                    "currency_code": posting.currency_code,
-                    "amount_minor": posting.minor,
-                },
+            kind, owner, account_id, currency_code, minor = posting
+            ledger_account = _ledger_account(kind, owner, account_id, currency_code)
+            journal.append(
+                (key, leg, event.time_us, owner, whose, ledger_account, currency_code, minor, *what)
             )
             amounts = _amounts(posting)
             if amounts is not None:
-                accounts.add((posting.partner, posting.account_id), amounts, {"changed": key})
+                accounts.add((owner, account_id), amounts, {"changed": key})
+
+
+@lru_cache(maxsize=65_536)
+def _ledger_account(kind: Kind, partner: str, account_id: str, currency_code: str) -> str:
+    return Posting(kind, partner, account_id, currency_code, 0).ledger_account
 
 
 def _amounts(posting: Posting) -> Row | None:
@@ -184,17 +185,14 @@ def _amounts(posting: Posting) -> Row | None:
     return None
 
 
-def _entry(event: Event, key: int) -> Row:
-    """What all legs of a journal entry say alike."""
-    body = event.body
-    return {
-        "position": key,
-        "time_us": event.time_us,
-        "account_id": getattr(body, "account_id", ""),
-        "event_type": str(body.DESCRIPTOR.full_name),
-        "table_id": getattr(body, "table_id", ""),
-        "round_id": getattr(body, "round_id", ""),
-        "request_id": getattr(body, "request_id", ""),
-        "bet_ids": " ".join([bet.bet_id for bet in getattr(body, "bets", ())]),
-        "cause": position_key(event.cause) if event.cause is not None else None,
-    }
+def _entry(event: Event) -> tuple[str, Key]:
+    """What all legs of a journal entry say alike: the account, and the last columns."""
+    body: Any = event.body  # one of _MOVES
+    return body.account_id, (
+        body.DESCRIPTOR.full_name,
+        getattr(body, "table_id", ""),
+        getattr(body, "round_id", ""),
+        getattr(body, "request_id", ""),
+        " ".join([bet.bet_id for bet in getattr(body, "bets", ())]),
+        position_key(event.cause) if event.cause is not None else None,
+    )

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.kernel import projections
+from services.kernel import projection_store, projections, row_writer
 from services.kernel.databases import open_engine, position_key, position_of_key
 from services.kernel.event import Event, InvariantViolated, Position
 from services.kernel.log import LogUnavailable
@@ -232,15 +232,15 @@ async def test_rows_and_position_are_committed_together_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = busy_log(rounds=2, bets=20)
-    write, cuts = Changes.write, [0]
+    write, cuts = row_writer.write, [0]
 
-    async def cut(changes: Changes, connection: AsyncConnection) -> None:
-        await write(changes, connection)
+    async def cut(connection: AsyncConnection, changes: Changes) -> None:
+        await write(connection, changes)
         if cuts[0] < 2:
             cuts[0] += 1
             raise OperationalError("the connection broke", {}, Exception())
 
-    monkeypatch.setattr(Changes, "write", cut)
+    monkeypatch.setattr(projection_store, "write", cut)
     monkeypatch.setattr(projections, "RETRY_FIRST_S", 0.01)
     projector = await opened(TableProjection(), url_of(tmp_path), nothing)
     for entry in log.entries:
@@ -278,7 +278,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_twice(
 
 KILLED = """
 import asyncio, sys
-from services.kernel import projections
+from services.kernel import projection_store, projections, row_writer
 from tests.unit.projection_log import busy_log
 from services.wallet.projection import WalletProjection
 
@@ -437,7 +437,7 @@ async def test_a_row_that_is_there_already_is_a_bug_not_an_outage(tmp_path: Path
     for entry in log.entries:
         projector.feed(*entry)
     assert not await projector.reached(Position(1, 1, 0), WAIT_S)
-    assert isinstance(projector.error, IntegrityError)
+    assert isinstance(projector.error, sqlite3.IntegrityError)
     await projector.close()
 
 
@@ -543,3 +543,21 @@ async def test_closing_commits_what_is_queued(tmp_path: Path) -> None:
     async with again.connect() as connection:
         assert len((await connection.execute(select(BETS))).all()) == 80
     await again.close()
+
+
+@pytest.mark.parametrize("make", ALL)
+async def test_lists_and_executemany_write_the_same_rows(
+    make: type[Projection], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite is written by lists, other databases by SQLAlchemy's `executemany`."""
+    log = busy_log(rounds=4, bets=30, entry_events=9)
+    monkeypatch.setattr(projections, "BATCH_EVENTS", 50)
+    by_lists = await folded(make, log, tmp_path)
+
+    async def write_many(connection: AsyncConnection, changes: Changes) -> None:
+        for table, one in changes.tables.items():
+            await row_writer._write_many(connection, table, one)
+
+    monkeypatch.setattr(projection_store, "write", write_many)
+    (tmp_path / "many").mkdir()
+    assert await folded(make, log, tmp_path / "many") == by_lists

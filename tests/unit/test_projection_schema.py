@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Dialect, MetaData, inspect, make_url
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from services.kernel import migrations, row_changes
+from services.kernel import migrations, row_writer
 from services.kernel.databases import open_engine
 
 SERVICES = ("table", "wallet", "settlement")
@@ -78,15 +78,15 @@ def test_statements_are_made_for_both_databases(service: str, make: type[Dialect
             assert str(CreateIndex(index).compile(dialect=dialect))
         columns = tuple(column.name for column in table.columns if not column.primary_key)
         for statement in (
-            row_changes._save(table, dialect.name),
-            row_changes._insert(table),
-            row_changes._update(table, columns),
-            row_changes._add(table, columns[:1], columns[1:]),
-            row_changes._delete(table),
+            row_writer._save(table, dialect.name),
+            row_writer._insert(table),
+            row_writer._update(table, (), columns),
+            row_writer._update(table, columns[:1], columns[1:]),
+            row_writer._delete(table),
         ):
             assert str(statement.compile(dialect=dialect))
 
 
 def test_other_databases_are_refused() -> None:
     with pytest.raises(ValueError, match="mysql"):
-        row_changes.upsert(metadata_of("table").tables["bets"], "mysql")
+        row_writer.upsert(metadata_of("table").tables["bets"], "mysql")
