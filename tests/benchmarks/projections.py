@@ -1,4 +1,4 @@
-"""How fast projections fold a log: `python -m tests.benchmarks.projections [rounds] [bets a round]`.
+"""How fast projections fold a log: `python -m tests.benchmarks.projections [rounds] [bets]`.
 
 One process, one projection after the other, SQLAlchemy and SQLite included; processor time, since
 the wall clock also measures what else the machine does.
