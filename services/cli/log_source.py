@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from services.kernel.witness import FileWitness, Witnessed
 
 CHECKED = "checked.json"
 """In a data folder: what its store's blocks were when they were last seen to be right."""
+CANNOT_BE_WRITTEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 BATCH = 500
 """Entries read from the raw store before the event loop gets its turn."""
 
@@ -160,7 +162,15 @@ async def open_source(
     except FolderInUse:
         if running is None:
             raise
+        raw = False
+    except OSError as error:
+        # A copy that cannot be written: no server can have it open either.
+        if error.errno not in CANNOT_BE_WRITTEN:
+            raise
+        raw = True
     else:
+        raw = True
+    if raw or running is None:
         try:
             folder = stream_folder(data, cell)
             if check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
 import subprocess
@@ -78,6 +79,18 @@ def test_replay_verifies_a_stopped_folder_and_a_copy(stopped: Path, tmp_path: Pa
     assert found["rounds"] == ROUNDS
     assert found["sums"] == {"EUR": 0}
     assert found["line"] == line
+
+
+def test_a_copy_that_cannot_be_written_is_read(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evidence is kept read-only."""
+
+    async def acquire(self: FolderLock, *, wait_s: float) -> None:
+        raise OSError(errno.EROFS, "read-only file system")
+
+    monkeypatch.setattr(FolderLock, "acquire", acquire)
+    assert sabot("replay", "--data", stopped, "--verify").exit_code == 0
 
 
 def test_a_running_fleet_is_read_through_its_server(stopped: Path, tmp_path: Path) -> None:
