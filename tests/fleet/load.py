@@ -52,6 +52,7 @@ class Crowd:
         started = [asyncio.Event() for _ in self.partners]
         for one, event in zip(self.partners.values(), started, strict=True):
             self._tasks.append(asyncio.create_task(one.follow_bets(event)))
+        await asyncio.gather(*(event.wait() for event in started))
         self._tasks.append(asyncio.create_task(self._play()))
 
     async def _play(self) -> None:

@@ -27,7 +27,7 @@ async def lose_one(running: Running, playing: Crowd, service: str, by: signal.Si
     assert process is not None
     os.kill(leader.pid, by)
     confirmed = await playing.north.more_bets_on(1, WITHIN_S)
-    await playing.rounds_go_on(2)
+    await playing.rounds_go_on(1)
     print(f"{leader.name:13} lost by {by.name:8} next bet confirmed after {confirmed:4.1f} s")
     if by is signal.SIGSTOP:
         # It may have been stopped between deciding and sending: what it sends now loses its fence.
