@@ -325,8 +325,7 @@ class Projector:
 
     async def _begin(self) -> None:
         if not self._migrated:
-            # Alembic takes a third of a second to import: only where there is something to open.
-            from services.kernel.migrations import upgrade_engine  # noqa: PLC0415
+            from services.kernel.migrations import upgrade_engine  # noqa: PLC0415  # slow to import
 
             await upgrade_engine(self.engine, self.projection.migrations)
             self._migrated = True

@@ -214,8 +214,8 @@ def _listed_update(table: Table, amounts: tuple[str, ...], columns: tuple[str, .
     sets = [f"{_quote(name)} = given.{next(new)}" for name in columns]
     return _Listed(
         f"WITH given({', '.join(names)}) AS (VALUES ",
-        # Names only, quoted, all of them from the tables' own definitions.
-        f") UPDATE {target} SET {', '.join(sums + sets)} FROM given WHERE {where}",  # noqa: S608
+        f") UPDATE {target} SET {', '.join(sums + sets)}"  # noqa: S608  # names of tables' columns
+        f" FROM given WHERE {where}",
         len(names),
     )
 
