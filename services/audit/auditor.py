@@ -18,14 +18,14 @@ class Auditor:
     def report(self) -> audits.GetAuditResponse:
         """How far it is, and what it found."""
         process = self._process
-        wallet = process.observer("wallet").state.core
+        wallet = process.observer("wallet")
         return audits.GetAuditResponse(
             position=position_proto(process.position),
             head=process.head,
             answers=process.answers_compared,
             differences=process.difference_count,
             first=[_difference(one) for one in process.differences],
-            balanced=not any(sums(wallet).values()),
+            balanced=wallet is not None and not any(sums(wallet.state.core).values()),
         )
 
 

@@ -117,7 +117,7 @@ async def _play(
             asyncio.create_task(_follow(desks, f"demo-{number + 1}", left, stop))
             for number in range(tables)
         ]
-        stopped = asyncio.create_task(running.host.stopped())
+        stopped = asyncio.create_task(running.stopped())
         stopping = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait(
             [*tasks, stopped, stopping], return_when=asyncio.FIRST_COMPLETED

@@ -49,6 +49,20 @@ class Fleet:
     tokens: dict[str, str]
     """The demonstration's bearer tokens, by actor."""
 
+    async def stopped(self) -> BaseException:
+        """Wait until it must not go on: its process is at odds with the log, or the log's server
+        may not be started again; why."""
+        ends = [
+            asyncio.ensure_future(self.host.stopped()),
+            asyncio.ensure_future(self.server.given_up()),
+        ]
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for end in ends:
+                end.cancel()
+
     @property
     def address(self) -> str:
         """Where it takes calls."""
@@ -74,14 +88,14 @@ async def embedded_log(
         await server.stop()
         raise
     keeper = asyncio.get_running_loop().create_task(_keep_running(server), name="nats-server")
+    server.keeper = keeper
     in_order = False
     try:
         yield server
         in_order = server.server.pid is not None
     finally:
         keeper.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await keeper
+        await asyncio.wait([keeper])
         if in_order:
             await server.server.stop()
             note_folder(server.data, server.cell)
@@ -195,7 +209,7 @@ async def _up(data: Path, port: int) -> int:
         print(
             f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}", flush=True
         )
-        stopped = loop.create_task(running.host.stopped())
+        stopped = loop.create_task(running.stopped())
         stopping = loop.create_task(stop.wait())
         done, _ = await asyncio.wait({stopped, stopping}, return_when=asyncio.FIRST_COMPLETED)
         for task in (stopped, stopping):

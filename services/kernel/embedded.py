@@ -137,6 +137,17 @@ class EmbeddedServer:
         self.users = {name: _credentials(name) for name in (ADMIN, FLEET, TOOLS, *services)}
         self._services = tuple(services)
         self._server: NatsProcess | None = None
+        self.keeper: asyncio.Task[None] | None = None
+        """Whoever starts the server again when it ends; done only where it may not be started."""
+
+    async def given_up(self) -> BaseException:
+        """Wait until nobody will start the server again; why."""
+        if self.keeper is None:
+            raise ServerNotStarted("nobody keeps the embedded server running")
+        await asyncio.wait([self.keeper])
+        if self.keeper.cancelled():
+            return ServerNotStarted("the embedded server is being stopped")
+        return self.keeper.exception() or ServerNotStarted("the embedded server is not kept")
 
     @property
     def server(self) -> NatsProcess:
@@ -174,12 +185,14 @@ class EmbeddedServer:
     async def acquire(self, *, wait_s: float = LOCK_WAIT_S) -> None:
         """Lock the folder, to look at its store before the server does. Raises FolderInUse."""
         await self.lock.acquire(wait_s=wait_s)
-        noted = self.data / "cell.json"
-        if noted.exists():
-            cell = json.loads(noted.read_text())["cell"]
+        try:
+            noted = self.data / "cell.json"
+            cell = json.loads(noted.read_text())["cell"] if noted.exists() else self.cell
             if cell != self.cell:
-                self.lock.release()
                 raise FolderInUse(f"{self.data} belongs to the cell {cell}, not {self.cell}")
+        except BaseException:
+            self.lock.release()
+            raise
 
     async def start(self) -> None:
         """Start the server in the folder, which `acquire` has locked. Raises ServerNotStarted."""

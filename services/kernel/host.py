@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -128,7 +129,7 @@ async def start(
         shells=[shell for part in parts for shell in part.shells],
         accepted=accepted.entries,
     )
-    projectors = await _projectors(parts, process, log, types, settings, accepted)
+    projectors = await _projectors(parts, process, log, types, settings, accepted, alarms)
     process.weak = await preflight() or []
     try:
         await process.start(SnapshotFolder(settings.data / "snapshots").sets())
@@ -205,6 +206,7 @@ async def _projectors(
     types: EventTypes,
     settings: ServiceSettings,
     accepted: Accepted,
+    alarms: _Alarms,
 ) -> dict[str, Projector]:
     read_events = events_of(
         log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")
@@ -214,11 +216,21 @@ async def _projectors(
         if part.projection is None:
             continue
         service = part.core.service
-        projector = Projector(part.projection, database_url(settings.data, service), read_events)
+        projector = Projector(
+            part.projection,
+            database_url(settings.data, service),
+            read_events,
+            on_failure=partial(_projection_stopped, alarms, service),
+        )
         projectors[service] = projector
         await projector.start()
         process.add_listener(projector)
     return projectors
+
+
+def _projection_stopped(alarms: _Alarms, service: str, error: Exception) -> None:
+    """Bets go on; what is asked of this projection is answered as unavailable."""
+    alarms("projection_stopped", {"service": service, "why": str(error)})
 
 
 def database_url(data: Path, service: str) -> str:

@@ -173,6 +173,7 @@ class Process:
         MAX_DIFFERENCES."""
         self.difference_count = 0
         self._observers_lost: dict[str, Diverged] = {}
+        self._answers_given_up = 0
         self._inputs: dict[str, InputWriter[_Submitted]] = {}
         self._kicks: dict[str, asyncio.Event] = {}
         self._chains: dict[Position, _Chain] = {}
@@ -361,14 +362,15 @@ class Process:
         """The replica of a service here."""
         return self._replicas[service]
 
-    def observer(self, service: str) -> AnyReplica:
-        """The observer of a service here."""
-        return self._observers[service]
+    def observer(self, service: str) -> AnyReplica | None:
+        """The observer of a service here; None where its record could not be followed."""
+        return self._observers.get(service)
 
     @property
     def answers_compared(self) -> int:
         """How many recorded answers the observers have decided again."""
-        return sum(observer.answers_compared for observer in self._observers.values())
+        live = sum(observer.answers_compared for observer in self._observers.values())
+        return live + self._answers_given_up
 
     def follow(self, listener: Callable[[list[Event]], None]) -> Callable[[], None]:
         self._followers.append(listener)
@@ -506,7 +508,7 @@ class Process:
             else:
                 if replica.ready_at() is not None:
                     self._kicks[service].set()
-        for service, observer in self._observers.items():
+        for service, observer in list(self._observers.items()):
             try:
                 observer.read(entry, now)
             except Diverged as diverged:
@@ -624,9 +626,16 @@ class Process:
         if len(self.differences) < MAX_DIFFERENCES:
             self.differences.append(diverged)
         self._alarm("answer_does_not_follow", {"service": service, "why": str(diverged)})
-        compared = self._observers[service].answers_compared
-        self._observers[service] = await self._rebuilt(self._observers[service].core, last)
-        self._observers[service].answers_compared += compared
+        lost = self._observers.pop(service)
+        try:
+            again = await self._rebuilt(lost.core, last)
+        except (Diverged, LogBroken) as error:
+            # Not even what is recorded can be followed. The others are still audited.
+            self._alarm("audit_gave_up", {"service": service, "why": str(error)})
+            self._answers_given_up += lost.answers_compared
+            return
+        again.answers_compared += lost.answers_compared
+        self._observers[service] = again
 
     async def _recover_by_rebuilding(self, diverged: Diverged, last: int) -> None:
         """The window was too short for some answer: recover every replica with all answers
