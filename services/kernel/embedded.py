@@ -186,13 +186,17 @@ class EmbeddedServer:
         """Lock the folder, to look at its store before the server does. Raises FolderInUse."""
         await self.lock.acquire(wait_s=wait_s)
         try:
-            noted = self.data / "cell.json"
-            cell = json.loads(noted.read_text())["cell"] if noted.exists() else self.cell
-            if cell != self.cell:
-                raise FolderInUse(f"{self.data} belongs to the cell {cell}, not {self.cell}")
+            self._check_cell()
         except BaseException:
             self.lock.release()
             raise
+
+    def _check_cell(self) -> None:
+        noted = self.data / "cell.json"
+        if noted.exists():
+            cell = json.loads(noted.read_text())["cell"]
+            if cell != self.cell:
+                raise FolderInUse(f"{self.data} belongs to the cell {cell}, not {self.cell}")
 
     async def start(self) -> None:
         """Start the server in the folder, which `acquire` has locked. Raises ServerNotStarted."""

@@ -7,10 +7,10 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from sabot.partner.v1 import partner_service_pb2 as partner
 from tests.fleet.clients import ENDED, Operator, Partner, table_spec
-from tests.fleet.running import Running
 
 PARTNERS = ("north", "south")
 ACCOUNTS = 3
@@ -22,10 +22,17 @@ DEPOSIT_MINOR = 10_000_000
 TABLE = "t1"
 
 
+class Front(Protocol):
+    """A fleet that takes calls."""
+
+    def partner(self, name: str) -> Partner: ...
+    def operator(self) -> Operator: ...
+
+
 class Crowd:
     """Bets until it is told to stop. `seed`: of what it bets and when."""
 
-    def __init__(self, running: Running, seed: int) -> None:
+    def __init__(self, running: Front, seed: int) -> None:
         self.partners: dict[str, Partner] = {name: running.partner(name) for name in PARTNERS}
         self.operator: Operator = running.operator()
         self.random = random.Random(seed)
@@ -113,7 +120,7 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(running: Running, seed: int) -> AsyncIterator[Crowd]:
+async def crowd(running: Front, seed: int) -> AsyncIterator[Crowd]:
     """A crowd at a table of its own, with a few bets on already."""
     playing = Crowd(running, seed)
     await playing.begin()
