@@ -116,6 +116,15 @@ async def start(
     alarms = _Alarms()
     accepted = read_accepted(settings.data)
     witness = FileWitness(settings.data / "witness" / name)
+    watch = Watch(
+        tracing=telemetry.Tracing(
+            service=name,
+            ratio=settings.trace_ratio,
+            exporter=(
+                telemetry.otlp_exporter(settings.otlp_endpoint) if settings.otlp_endpoint else None
+            ),
+        )
+    )
     process = Process(
         log=log,
         types=types,
@@ -127,6 +136,7 @@ async def start(
         alarm=alarms,
         witness=witness,
         shells=[shell for part in parts for shell in part.shells],
+        tracing=watch.tracing,
         accepted=accepted.entries,
     )
     projectors = await _projectors(parts, process, log, types, settings, accepted, alarms)
@@ -138,15 +148,6 @@ async def start(
         for projector in projectors.values():
             await projector.close()
         raise
-    watch = Watch(
-        tracing=telemetry.Tracing(
-            service=name,
-            ratio=settings.trace_ratio,
-            exporter=(
-                telemetry.otlp_exporter(settings.otlp_endpoint) if settings.otlp_endpoint else None
-            ),
-        )
-    )
     server = Server(tokens, watch=watch)
     for part in parts:
         for descriptor, servicer in part.serve(

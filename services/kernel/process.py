@@ -43,6 +43,8 @@ from services.kernel.reader import LogBroken, LogReader, ReadEntry
 from services.kernel.recovery import AnyReplica, Window, entries_until, read_message, rebuild
 from services.kernel.replica import Append, Diverged, Replica
 from services.kernel.snapshot import Snapshot, SnapshotSet, SnapshotUnusable
+from services.kernel.telemetry import Tracing
+from services.kernel.telemetry_names import SPAN_ANSWER, SPAN_INPUT
 from services.kernel.witness import Witness
 
 APPEND_WAIT_S = 2.0
@@ -148,6 +150,7 @@ class Process:
         shells: Sequence[Shell] = (),
         listeners: Sequence[EntryListener] = (),
         accepted: dict[int, bytes] | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._log = log
         self._types = types
@@ -159,6 +162,7 @@ class Process:
         self._shells = list(shells)
         self._listeners: list[EntryListener] = list(listeners)
         self._accepted = accepted
+        self._tracing = tracing
         self._reader = self._new_reader()
         self._replicas: dict[str, AnyReplica] = {
             core.service: Replica(core, writer=writer, build=build, wall_time_us=clock)
@@ -518,6 +522,8 @@ class Process:
     def _tell(self, entry: ReadEntry, now: float) -> None:
         """Let callers, followers and projections know of an entry, after the witness does: they are
         woken here, and run only when the batch is noted."""
+        if self._tracing is not None and entry.writer == self._writer:
+            self._trace(self._tracing, entry)
         if entry.is_input:
             self._tell_input(entry, now)
         else:
@@ -527,6 +533,23 @@ class Process:
         if entry.events:
             for follower in self._followers:
                 follower(entry.events)
+
+    def _trace(self, tracing: Tracing, entry: ReadEntry) -> None:
+        """One span for each event of a traced request that this process wrote: from when it was
+        taken or decided until it was read back, durable. Replays trace nothing."""
+        for event, proto in zip(entry.events, entry.protos, strict=False):
+            if not event.traceparent:
+                continue
+            if entry.is_input:
+                span = tracing.start(SPAN_INPUT, event.traceparent, start_us=proto.time_us)
+            else:
+                decided_us = proto.note.wall_time_us
+                span = tracing.start(SPAN_ANSWER, event.traceparent, start_us=decided_us)
+            if span is not None:
+                span.set_attribute("sabot.service", entry.service)
+                span.set_attribute("sabot.event", proto.type)
+                span.set_attribute("sabot.position", str(event.position))
+                span.end()
 
     def _tell_input(self, entry: ReadEntry, now: float) -> None:
         if entry.copy:

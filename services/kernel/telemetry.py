@@ -190,11 +190,13 @@ class Tracing:
         kind: SpanKind = SpanKind.INTERNAL,
         root: bool = False,
         links: Iterable[str] = (),
+        start_us: int | None = None,
     ) -> Span | None:
         """A running span under `traceparent`, or None where its trace is not sampled.
 
         With `root`, a span without a parent begins a trace, if the ratio has it so. `links`: other
-        traceparents that it has to do with.
+        traceparents that it has to do with. `start_us`: when it began, if not now; microseconds
+        since 1970 UTC.
         """
         if self._tracer is None:
             return None
@@ -208,7 +210,8 @@ class Tracing:
         else:
             context = trace.set_span_in_context(NonRecordingSpan(parent))
         linked = [Link(each) for each in map(parse_traceparent, links) if each is not None]
-        span = self._tracer.start_span(name, context, kind, links=linked)
+        start_ns = None if start_us is None else start_us * 1000
+        span = self._tracer.start_span(name, context, kind, links=linked, start_time=start_ns)
         return span if isinstance(span, Span) else None
 
     def close(self) -> None:
