@@ -17,7 +17,7 @@ from services.kernel.embedded import Cluster
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import Log, LogMessage
 from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog, MemoryStore
-from services.kernel.nats_connection import NatsConnection
+from services.kernel.nats_connection import NatsConnection, NotAnswered, NotSent
 from services.kernel.nats_process import NatsProcess
 from services.kernel.streams import require_stream, stream_definition, stream_name
 from tests.contract.proxy import Proxy
@@ -195,10 +195,17 @@ class JetStreamPlace:
 
 
 async def ask(connection: NatsConnection, what: str, body: object) -> Any:
-    """Ask JetStream's API."""
+    """Ask JetStream's API; a cluster that has no leader just now is asked again."""
     payload = b"" if body is None else json.dumps(body).encode()
-    reply = await connection.request(f"$JS.API.{what}", payload, wait_s=PATIENCE_S)
-    return json.loads(reply.data)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            reply = await connection.request(f"$JS.API.{what}", payload, wait_s=2.0)
+            return json.loads(reply.data)
+        except (NotAnswered, NotSent, ValueError):
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.1)
 
 
 @contextlib.asynccontextmanager

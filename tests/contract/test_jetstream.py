@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import signal
 from pathlib import Path
 
 import pytest
 
 from services.kernel import jetstream_read, preflight, streams
+from services.kernel.embedded import Cluster
 from services.kernel.jetstream import JetStreamLog
-from services.kernel.log import AppendRefused, FenceLost, LogUnavailable
+from services.kernel.log import AppendRefused, AppendUnknown, FenceLost, LogUnavailable
 from services.kernel.nats_connection import NatsConnection
 from services.kernel.nats_process import NatsProcess, free_ports
 from tests.contract.conftest import Clusters
@@ -317,3 +320,107 @@ async def test_nats_06_every_server_that_this_project_starts_syncs_always(
         for server in (await clusters.of(size)).servers:
             config = json.loads((server.folder / "nats.conf").read_text())
             assert config["jetstream"]["sync_interval"] == "always"
+
+
+async def test_a_client_that_the_server_turns_away_for_a_while_comes_back(
+    tmp_path: Path,
+) -> None:
+    """nats-py closes a client for good when its user is refused; a fleet must outlive that."""
+    cluster = Cluster(tmp_path, size=1)
+    await cluster.start()
+    place = JetStreamPlace(cluster, "away")
+    await place.make()
+    log = await place.client()
+    server = cluster.servers[0]
+    config = server.folder / "nats.conf"
+    right = config.read_text()
+    async with reading(log, 0) as entries:
+        await append(log, b"before")
+        assert (await anext(entries)).payload == b"before"
+        await server.stop()
+        config.write_text(right.replace(cluster.admin.password, "another"))
+        await server.start()
+        with pytest.raises(AppendUnknown):
+            await log.append("sabot.away.alpha.in", b"lost", expected=None, wait_s=1.0)
+        await server.stop()
+        config.write_text(right)
+        await server.start()
+        await append(log, b"after")
+        assert (await anext(entries)).payload == b"after"
+    await place.close()
+    await cluster.stop()
+
+
+async def test_a_server_that_hangs_is_an_unknown_outcome_and_goes_on_afterwards(
+    on_single: JetStreamPlace,
+) -> None:
+    log = await on_single.client()
+    server = on_single.cluster.servers[0]
+    async with reading(log, 0) as entries:
+        await append(log, b"1", 0)
+        await anext(entries)
+        server.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(AppendUnknown):
+                await log.append(f"sabot.{log.cell}.alpha.out", b"2", expected=1, wait_s=0.3)
+            with pytest.raises(LogUnavailable):
+                await log.info(wait_s=0.3)
+        finally:
+            server.send_signal(signal.SIGCONT)
+        # It was on its way: the same bytes, sent again, stand already.
+        with pytest.raises(FenceLost) as lost:
+            await append(log, b"2", 1)
+        assert lost.value.last_sequence == 2
+        assert (await anext(entries)).payload == b"2"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("size", [1, 3])
+async def test_twenty_kills_under_load_lose_and_double_nothing(
+    clusters: Clusters, size: int
+) -> None:
+    place = JetStreamPlace(await clusters.of(size), f"kills{size}")
+    await place.make()
+    writer, reader = await place.client(), await place.client()
+    done = asyncio.Event()
+    subject = f"sabot.{place.cell}.alpha.out"
+
+    async def store(payload: bytes, last: int) -> int:
+        """Send until it is known to stand; nobody else writes here."""
+        while True:
+            try:
+                return await writer.append(subject, payload, expected=last, wait_s=1.0)
+            except AppendUnknown:
+                continue
+            except FenceLost as lost:
+                if lost.last_sequence is not None:
+                    return lost.last_sequence
+
+    async def write() -> None:
+        last = 0
+        while not done.is_set():
+            last = await store(b"%d" % last, last)
+        await store(b"end", last)
+
+    async def kill() -> None:
+        rng = random.Random(size)
+        for number in range(20):
+            await asyncio.sleep(rng.uniform(0.05, 0.5))
+            leader = await place.leader()
+            server = rng.choice(place.cluster.servers) if number % 2 else leader
+            await server.kill()
+            await server.start()
+        done.set()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(write())
+        group.create_task(kill())
+        async with reading(reader, 0) as entries:
+            count = 0
+            while (entry := await anext(entries)).payload != b"end":
+                assert (entry.sequence, entry.payload) == (count + 1, b"%d" % count)
+                count += 1
+    assert count > 100
+    assert (await reader.info(wait_s=PATIENCE_S)).last_sequence == count + 1
+    await place.close()
