@@ -303,7 +303,10 @@ class Process:
         self._draining = True
         deadline = self._now() + wait_s
         while self._now() < deadline and not self._halted():
-            busy = self._chains or any(len(writer) for writer in self._inputs.values())
+            # Chains leave their earlier steps behind until the next caller comes.
+            busy = any(not chain.future.done() for chain in self._chains.values()) or any(
+                len(writer) for writer in self._inputs.values()
+            )
             if not busy and all(r.unanswered_since is None for r in self._replicas.values()):
                 break
             await asyncio.sleep(0.01)

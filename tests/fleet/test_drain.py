@@ -15,8 +15,8 @@ from services.cli.uuid7 import uuid7
 from tests.fleet.clients import CALL_S, Partner, Servers, money, reason_of, table_spec
 from tests.fleet.running import NOT_SERVING, on_one_server, until_health
 
-GRACE_S = 10.0
-"""How long running calls may take at SIGTERM (`SABOT_DRAIN_S` by default), and a process to end."""
+GRACE_S = 8.0
+"""By then the process has ended: less than `SABOT_DRAIN_S`, which is there for what hangs."""
 AT_ONCE = 60
 """Bets under way when the signal comes, a few of them decided already."""
 

@@ -250,6 +250,7 @@ def test_draining_lets_what_is_under_way_end_and_takes_nothing_new() -> None:
         process = await cell.process("a", [TABLE, LIMITS])
         under_way = [asyncio.create_task(submit(process, f"t{n}")) for n in range(5)]
         await asyncio.sleep(0)
+        began = clock()
         draining = asyncio.create_task(process.drain(5.0))
         await asyncio.sleep(0)
         with pytest.raises(EdgeNotReady, match="stopping"):
@@ -257,6 +258,7 @@ def test_draining_lets_what_is_under_way_end_and_takes_nothing_new() -> None:
         for outcome in await asyncio.gather(*under_way):
             assert isinstance(outcome.event.body, limits.BookClosed)
         await draining
+        assert clock() - began < 1_000_000  # as soon as nothing is under way
         await cell.stop()
 
     run_virtual(main())
