@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from services.cli.fleet import CELL
+from services.cli.fleet import CELL, Fleet, connect, fleet
 from services.cli.replay import verify
 from services.cli.split import Child, LogServers, Replicas, SplitFleet, split_fleet, split_services
 from services.events import SERVICES, event_types
@@ -210,13 +210,47 @@ class Running:
             await servers.close()
 
 
+@dataclass(frozen=True)
+class Inside:
+    """A fleet in this process, with its log."""
+
+    fleet: Fleet
+    log: JetStreamLog
+
+    def partner(self, name: str) -> Partner:
+        return Partner(Servers(self.fleet.address), self.fleet.tokens[f"partner:{name}"])
+
+    def operator(self, name: str = "sam") -> Operator:
+        return Operator(Servers(self.fleet.address), self.fleet.tokens[f"operator:{name}"])
+
+    async def ledger(self) -> Ledger:
+        """The log as it stands; asserts that everything follows."""
+        found = await verify(self.log)
+        assert found.right, (found.line(), found.differences[:3])
+        return Ledger(await read_events(self.log))
+
+    async def last_sequence(self) -> int:
+        return (await self.log.info(wait_s=PATIENCE_S)).last_sequence
+
+
+@asynccontextmanager
+async def inside(data: Path) -> AsyncIterator[Inside]:
+    """The whole fleet in this process, over an embedded nats-server."""
+    async with fleet(data, port=0) as running:
+        log = await connect(running.server)
+        try:
+            yield Inside(running, log)
+        finally:
+            await log.close()
+
+
 @asynccontextmanager
 async def on_one_server(folder: Path, replicas: Replicas = 1) -> AsyncIterator[Running]:
     """The fleet over one nats-server, ready; whatever ends is started again."""
     logs = folder / "logs"
     logs.mkdir(parents=True)
-    async with split_fleet(folder / "data", 0, replicas, logs=logs) as fleet:
-        running = Running(fleet, folder)
+    async with split_fleet(folder / "data", 0, replicas, logs=logs) as split:
+        running = Running(split, folder)
         await running.until_ready()
         try:
             yield running
@@ -246,8 +280,8 @@ async def on_three_servers(folder: Path) -> AsyncIterator[Running]:
         await connection.close()
         users = dict.fromkeys((*SERVICES, TOOLS), admin)
         servers = LogServers(cluster.client_urls, cluster.monitor_urls, 3, users)
-        async with split_services(data, servers, 0, logs=logs) as fleet:
-            running = Running(fleet, folder, cluster)
+        async with split_services(data, servers, 0, logs=logs) as split:
+            running = Running(split, folder, cluster)
             await running.until_ready()
             try:
                 yield running

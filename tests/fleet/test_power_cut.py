@@ -16,34 +16,18 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from services.cli.fleet import Fleet, connect, fleet
-from services.cli.replay import verify
-from tests.fleet.clients import ENDED, Operator, Partner, Servers
-from tests.fleet.ledger import Ledger, read_events
+from tests.fleet.clients import ENDED
 from tests.fleet.load import TABLE, crowd
+from tests.fleet.running import inside
 
 IMAGE_BYTES = 96 * 1024 * 1024
 CANNOT = "this machine mounts no loop image"
 CONTROL = "written and not synced"
 """If this survived the cut, nothing was cut."""
-
-
-@dataclass(frozen=True)
-class Inside:
-    """A fleet in this process, as a crowd needs it."""
-
-    running: Fleet
-
-    def partner(self, name: str) -> Partner:
-        return Partner(Servers(self.running.address), self.running.tokens[f"partner:{name}"])
-
-    def operator(self) -> Operator:
-        return Operator(Servers(self.running.address), self.running.tokens["operator:sam"])
 
 
 def run(*command: str) -> None:
@@ -78,11 +62,11 @@ async def cut_and_go_on(folder: Path, seed: int) -> None:
     image, copy = folder / "disk.img", folder / "copy.img"
     make_disk(image)
     with mounted(image, folder / "disk") as disk:
-        async with fleet(disk / "data", port=0) as running, crowd(Inside(running), seed) as playing:
+        async with inside(disk / "data") as running, crowd(running, seed) as playing:
             chance = random.Random(seed)
             await playing.rounds_go_on(1)
             await playing.north.more_bets_on(chance.randint(1, 6))
-            pid = running.server.server.pid
+            pid = running.fleet.server.server.pid
             assert pid is not None
             # From here to the end of the copy this process does nothing else.
             (disk / "control").write_text(CONTROL)
@@ -95,15 +79,10 @@ async def cut_and_go_on(folder: Path, seed: int) -> None:
     with mounted(copy, folder / "after") as disk:
         control = disk / "control"
         assert not control.exists() or control.read_text() != CONTROL
-        async with fleet(disk / "data", port=0) as running:
-            front = Inside(running)
-            await front.operator().close_table(TABLE)
-            await front.partner("north").round_in(TABLE, *ENDED)
-            log = await connect(running.server)
-            found = await verify(log)
-            ledger = Ledger(await read_events(log))
-            await log.close()
-        assert found.right, found.line()
+        async with inside(disk / "data") as running:
+            await running.operator().close_table(TABLE)
+            await running.partner("north").round_in(TABLE, *ENDED)
+            ledger = await running.ledger()
         wrong = ledger.at_rest()
         for name, bets in told.items():
             wrong += ledger.denies(name, bets)
