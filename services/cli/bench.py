@@ -14,7 +14,6 @@ behind is shown.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -39,6 +38,7 @@ from services.cli.bench_load import (
     Target,
     check_placed,
 )
+from services.kernel import event_loop
 
 IN_FLIGHT = (1, 32, 128)
 CALLED = ("echo", "place_bets", "sql_baseline")
@@ -130,11 +130,13 @@ def run_bench(
         print(f"sabot bench: {', '.join(unknown) or 'nothing'} cannot be measured; there are "
               f"{', '.join(PARTS)}, for more than 0 s", file=sys.stderr)  # fmt: skip
         return EXIT_USAGE
+    # Children are started while this process has connections; gRPC would warn of each fork.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     beside = folder or Path("build")
     beside.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="bench-", dir=beside)).absolute()
     try:
-        report = asyncio.run(_measure(place, seconds, parts))
+        report = event_loop.run(_measure(place, seconds, parts))
     except (BenchFailed, ExceptionGroup) as error:
         print(f"sabot bench: {_words(error)}", file=sys.stderr)
         return EXIT_FAILED

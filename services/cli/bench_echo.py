@@ -1,9 +1,8 @@
-"""The floor of `sabot bench`: a bare grpc.aio unary server. It decodes nothing and answers at once,
-with as many bytes as PlaceBets answers."""
+"""The floor of `sabot bench`: a bare grpc.aio unary server on the same event loop as the fleet. It
+decodes nothing and answers at once, with as many bytes as PlaceBets answers."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import grpc
@@ -13,6 +12,7 @@ from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.table.v1 import bet_pb2
 from services.cli.bench_child import say, until_stopped
 from services.cli.bench_load import PLACE_BETS, STAKE_MINOR, TABLE
+from services.kernel import event_loop
 
 ANSWER = partners.PlaceBetsResponse(
     bets=[bet_pb2.Bet(bet_id=f"{TABLE}-10.5000", bet="banker", stake_minor=STAKE_MINOR)],
@@ -46,4 +46,4 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    event_loop.run(_main())

@@ -15,7 +15,6 @@ measured.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator
@@ -27,6 +26,7 @@ from services.cli.bench_child import arguments, child, say
 from services.cli.bench_load import BenchFailed
 from services.cli.fleet import CELL, connect, embedded_log
 from services.events import event_types
+from services.kernel import event_loop
 from services.kernel.entry import decode_entry
 from services.kernel.event import Core
 from services.kernel.host import clock_us
@@ -142,4 +142,4 @@ async def _recovered(core: Core[Any], log: Log) -> AsyncIterator[tuple[Process, 
 
 if __name__ == "__main__":
     told_data, told_seconds = arguments(("DATA", "SECONDS"))
-    asyncio.run(_recover(Path(told_data), float(told_seconds)))
+    event_loop.run(_recover(Path(told_data), float(told_seconds)))

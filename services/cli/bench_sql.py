@@ -10,7 +10,6 @@ interpreter's lock twice.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import sqlite3
 import time
@@ -33,6 +32,7 @@ from services.cli.bench_load import (
     TABLE,
     account,
 )
+from services.kernel import event_loop
 from services.kernel.checks import checker
 from services.kernel.errors import Refused
 from services.kernel.tokens import Tokens
@@ -336,4 +336,4 @@ async def _main(database: Path, token_file: Path) -> None:
 
 if __name__ == "__main__":
     told_database, told_tokens = arguments(("DATABASE", "TOKEN_FILE"))
-    asyncio.run(_main(Path(told_database), Path(told_tokens)))
+    event_loop.run(_main(Path(told_database), Path(told_tokens)))

@@ -10,6 +10,7 @@ import sys
 import time
 
 from services.cli.bench_child import say
+from services.kernel import event_loop
 from services.kernel.entry import MAX_EVENTS
 from services.kernel.jetstream import JetStreamLog
 
@@ -49,4 +50,4 @@ async def _write() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_write())
+    event_loop.run(_write())
