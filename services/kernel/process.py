@@ -42,6 +42,7 @@ from services.kernel.log import (
 from services.kernel.reader import LogBroken, LogReader, ReadEntry
 from services.kernel.recovery import AnyReplica, Window, entries_until, read_message, rebuild
 from services.kernel.replica import Append, Diverged, Replica
+from services.kernel.room import Room
 from services.kernel.snapshot import Snapshot, SnapshotSet, SnapshotUnusable
 from services.kernel.telemetry import Tracing
 from services.kernel.telemetry_names import SPAN_ANSWER, SPAN_INPUT
@@ -190,6 +191,7 @@ class Process:
         self.started_from = 0
         """The entry at which the snapshot stood that this process began from; 0: from nothing."""
         self._freshness = Freshness()
+        self._room = Room()
         self._problems: dict[str, str] = {}
         self._draining = False
         self._live = False
@@ -809,6 +811,9 @@ class Process:
             except LogUnavailable:
                 pass
             else:
+                if self._room.told(info):
+                    room = {"bytes_used": info.bytes_used, "bytes_max": info.bytes_max}
+                    self._alarm("log_nearly_full", room)
                 # A new leader may answer before it has caught up; a log that was cut stays short.
                 shorter = shorter + 1 if info.last_sequence < read_before else 0
                 if shorter >= CUT_AFTER_ANSWERS:
