@@ -28,6 +28,8 @@ Account = tuple[str, str]
 """Partner and account."""
 RULES_STOOD_FOR = {"player": (1, 1), "banker": (19, 20), "tie": (8, 1)}
 """What each bet wins per stake, by the only rule set there is."""
+ABOUT_A_REPEAT = (table.REFUSAL_REQUEST_ID_REUSED, table.REFUSAL_REQUEST_EXPIRED)
+"""These say nothing of the first request with that id."""
 WINNERS = {
     rules.BACCARAT_WINNER_PLAYER: "player",
     rules.BACCARAT_WINNER_BANKER: "banker",
@@ -137,6 +139,8 @@ class Ledger:
         event: Event,
         body: wallet.StakeDeclined | limits.BetsRefused | table.BetsRejected,
     ) -> None:
+        if getattr(body, "refusal", None) in ABOUT_A_REPEAT:
+            return
         if (event.partner, body.round_id, body.request_id) in self.reserved_requests:
             self.wrong.append(f"3: refused although money moved: {body.request_id}")
 
