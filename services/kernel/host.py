@@ -26,12 +26,13 @@ from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
 from services.kernel.log import Log
-from services.kernel.process import Process, Shell
+from services.kernel.process import Process
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
 from services.kernel.reader import LogReader, ReaderState
 from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
+from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
 from services.kernel.telemetry_names import ALARM
 from services.kernel.witness import FileWitness
@@ -42,6 +43,12 @@ WEAK_EVERY_S = 0.5
 """How often while it is not, or nobody tells: no bets are taken until the next look."""
 READY_EVERY_S = 0.1
 """How often health follows the process's readiness."""
+READINESS = "readiness"
+"""The name of the task that does."""
+OPEN_STILL_S = 0.3
+"""How long a server that is not ready still answers at a drain: callers that watch health go
+elsewhere, and calls that are on their way are told that nothing was done. A server that stops at
+once cuts them off, and what became of them is unknown."""
 ACCEPTED_EVERY_S = 1.0
 """Between attempts to log what an operator has accepted."""
 
@@ -79,8 +86,14 @@ class Host:
 
     async def stop(self, drain_s: float) -> None:
         """Not ready, no new inputs, running calls finish, then everything ends."""
+        loop = asyncio.get_running_loop()
+        open_until = loop.time() + OPEN_STILL_S
+        for task in self.tasks:
+            if task.get_name() == READINESS:
+                task.cancel()
         await self.server.set_ready(False)
         await self.process.drain(drain_s)
+        await asyncio.sleep(max(0.0, open_until - loop.time()))
         await self.server.stop(drain_s)
         for task in self.tasks:
             task.cancel()
@@ -165,7 +178,7 @@ async def start(
     await server.start()
     host = Host(process, server, projectors, port, witness=witness)
     loop = asyncio.get_running_loop()
-    host.tasks.append(loop.create_task(_follow_readiness(process, server), name="readiness"))
+    host.tasks.append(loop.create_task(_follow_readiness(process, server), name=READINESS))
     host.tasks.append(loop.create_task(_keep_preflight(process, preflight), name="preflight"))
     if accepted.to_log:
         host.tasks.append(
