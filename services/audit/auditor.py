@@ -22,9 +22,9 @@ class Auditor:
         return audits.GetAuditResponse(
             position=position_proto(process.position),
             head=process.head,
-            answers=process.answers_compared,
-            differences=process.difference_count,
-            first=[_difference(one) for one in process.differences],
+            answers=process.folding.answers_compared,
+            differences=process.folding.difference_count,
+            first=[_difference(one) for one in process.folding.differences],
             balanced=wallet is not None and not any(sums(wallet.state.core).values()),
         )
 

@@ -43,6 +43,10 @@ class InputWriter(Generic[T]):
         """How many events are not read back yet."""
         return len(self._waiting) + sum(len(append.tokens) for append in self._unseen.values())
 
+    def waiting(self) -> int:
+        """How many events wait for an append to begin."""
+        return len(self._waiting)
+
     def put(self, event: entry_pb2.Event, token: T) -> None:
         """Let an event wait for the next append."""
         self._waiting.append((event, token))

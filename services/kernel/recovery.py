@@ -40,6 +40,7 @@ class Window:
             replica.core.service: deque() for replica in replicas
         }
         self.on_fed: Callable[[ReadEntry], None] | None = None
+        """Told of each entry that leaves the window, before the replicas are."""
 
     def push(self, entry: ReadEntry, now: float) -> None:
         """Take the next entry; feed those that leave the window."""
@@ -65,14 +66,20 @@ class Window:
                     ahead[0].cause.sequence, f"{service} answered an event that it does not fold"
                 )
 
+    def let_go_of_replicas(self) -> None:
+        """Feed no replicas any more: they were folded some other way. `on_fed` still hears of every
+        entry."""
+        self._replicas = []
+        self._ahead = {}
+
     def _feed(self, now: float) -> None:
         entry = self._entries.popleft()
         self._held -= len(entry.protos)
         self._fed = entry.sequence
-        for replica in self._replicas:
-            replica.read(entry, now, self._ahead[replica.core.service])
         if self.on_fed is not None:
             self.on_fed(entry)
+        for replica in self._replicas:
+            replica.read(entry, now, self._ahead[replica.core.service])
 
 
 async def entries_until(log: Log, reader: LogReader, last: int) -> AsyncIterator[list[ReadEntry]]:

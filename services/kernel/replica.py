@@ -377,6 +377,10 @@ class Replica(Generic[S]):
         pending = self.state.pending
         return pending[self._sent].since if len(pending) > self._sent else None
 
+    def waiting(self) -> int:
+        """How many answers wait for an append to begin."""
+        return len(self.state.pending) - self._sent
+
     def ready_at(self) -> float | None:
         """When the next append may start, by the process's monotonic clock; None: nothing to do."""
         since = self.unanswered_since

@@ -144,7 +144,7 @@ class Unsealed:
 
 
 class Custodian:
-    """See the module; a `services.kernel.process.Shell`.
+    """See the module; a `services.kernel.shells.Shell`.
 
     - cell: whose log it is; part of what a seal is bound to.
     - keys: the operator's.

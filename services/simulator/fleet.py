@@ -19,7 +19,8 @@ from services.audit.snapshots import Snapshots
 from services.events import SERVICES, event_types
 from services.kernel.log import LogUnavailable
 from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog
-from services.kernel.process import Process, Shell
+from services.kernel.process import Process
+from services.kernel.shells import Shell
 from services.kernel.reader import LogBroken
 from services.kernel.replica import BehaviourUnknown
 from services.kernel.snapshot import SnapshotFolder, SnapshotSet
@@ -32,7 +33,7 @@ from services.table.timers import Timers
 EPOCH_US = 1_767_225_600_000_000
 """When every simulation begins: 2026-01-01 UTC."""
 SHELL_OF = {"table": "timers", "shoe": "custodian"}
-RESTART_S = (0.02, 0.6)
+RESTART_S = (0.05, 0.6)
 """How soon a machine is started again."""
 REFUSED_S = 1.5
 """Before a machine is started once more on a store that lost its tail."""
@@ -80,6 +81,8 @@ class Machine:
     log: MemoryLog | None = None
     skew_us: int = 0
     """How far its clock is off."""
+    doomed: bool = False
+    """Whether it is to crash once more while it starts."""
     held: bool = False
     """Whether it must not be started now."""
     killed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -204,6 +207,9 @@ class Fleet:
         loop = asyncio.get_running_loop()
         kill = loop.create_task(machine.killed.wait())
         start = loop.create_task(process.start(self.snapshots.sets()))
+        if machine.doomed:
+            machine.doomed = False
+            loop.call_later(machine.rng.uniform(0.0005, 0.004), machine.kill)
         try:
             await asyncio.wait((kill, start), return_when=asyncio.FIRST_COMPLETED)
             if not start.done():
@@ -216,7 +222,8 @@ class Fleet:
                 start.result()
             except (LogBroken, LogUnavailable) as refused:
                 self.counts["start refused"] += 1
-                facts = {"why": f"{type(refused).__name__}: {refused}"}
+                forked = " (missing tail)" if self.store.forked else ""
+                facts = {"why": f"{type(refused).__name__}: {refused}{forked}"}
                 self.alarms.append((machine.name, "start_refused", facts))
                 return
             except BehaviourUnknown as unknown:

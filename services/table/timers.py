@@ -26,7 +26,7 @@ def _position(proto: entry_pb2.Position) -> Position:
 
 
 class Timers:
-    """See the module; a `services.kernel.process.Shell`."""
+    """See the module; a `services.kernel.shells.Shell`."""
 
     service = "table"
     wakes: frozenset[type[Message]] = frozenset(

@@ -1,0 +1,221 @@
+"""What a process writes: answers of its replicas behind the fence, inputs of its edges by their
+count. One append at a time on each subject, and the same bytes until it is known what stands there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import entry_pb2
+from services.kernel.edge import EdgeNotReady, LogIsFull, NotTaken
+from services.kernel.entry import encode_body
+from services.kernel.input_writer import InputAppend, InputWriter
+from services.kernel.log import AppendRefused, AppendUnknown, FenceLost, Log, LogFull
+from services.kernel.outcomes import Alarm, Submitted
+from services.kernel.reader import ReadEntry
+from services.kernel.recovery import AnyReplica
+from services.kernel.replica import Append
+from services.kernel.tasks import Tasks
+
+APPEND_WAIT_S = 2.0
+"""How long one sending of an append waits for its acknowledgement before it is sent again."""
+RESEND_PAUSE_S = 0.05
+"""Between two sendings of the same append, so that a server that is down is not flooded."""
+REFUSED_PAUSE_S = 0.5
+"""Before answers are offered again to a log that refused them (full)."""
+GATHER_SHARE = 8
+"""An append starts at once when it carries this part of what callers wait for: a bet takes four
+appends one after another, so that is half of what one of them can meet."""
+GATHER_S = 0.002
+"""Else it waits so long for more: about what an append itself takes."""
+
+
+class Appending:
+    """See the module. `callers`: how many callers wait in this process."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        writer: str,
+        build: str,
+        clock: Callable[[], int],
+        alarm: Alarm,
+        tasks: Tasks,
+        callers: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._writer = writer
+        self._build = build
+        self._clock = clock
+        self._alarm = alarm
+        self._tasks = tasks
+        self._callers = callers
+        self._inputs: dict[str, InputWriter[Submitted]] = {}
+        self._kicks: dict[str, asyncio.Event] = {}
+
+    # ---- answers -------------------------------------------------------------------------------
+
+    def start_answering(self, replica: AnyReplica) -> None:
+        """Append what a replica decides, from now on."""
+        kick = self._kicks[replica.core.service] = asyncio.Event()
+        self._tasks.spawn(_answers(replica.core.service), self._answer_loop(replica, kick))
+
+    async def stop_answering(self, service: str) -> None:
+        """Append no more of what the replica of a service decides."""
+        await self._tasks.cancel(_answers(service))
+
+    def look(self, replica: AnyReplica) -> None:
+        """A replica has read: there may be something to append."""
+        if replica.ready_at() is not None:
+            self._kicks[replica.core.service].set()
+
+    async def _answer_loop(self, replica: AnyReplica, kick: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            ready_at = replica.ready_at()
+            if ready_at is None:
+                await kick.wait()
+                kick.clear()
+                continue
+            delay = ready_at - loop.time()
+            if delay > 0:
+                await asyncio.sleep(delay)
+                continue
+            await self._gather(replica.waiting)
+            append = replica.next_append()
+            if append is not None:
+                await self._send_answers(replica, append)
+
+    async def _send_answers(self, replica: AnyReplica, append: Append) -> None:
+        subject = f"sabot.{self._log.cell}.{replica.core.service}.out"
+        while replica.in_flight is append:
+            try:
+                sequence = await self._log.append(
+                    subject, append.payload, expected=append.expected, wait_s=APPEND_WAIT_S
+                )
+            except FenceLost as lost:
+                now = asyncio.get_running_loop().time()
+                replica.fence_lost(append, lost.last_sequence, now)
+            except AppendUnknown:
+                await asyncio.sleep(RESEND_PAUSE_S)
+            except AppendRefused as refused:
+                self._alarm(
+                    "answers_refused", {"service": replica.core.service, "why": str(refused)}
+                )
+                await asyncio.sleep(REFUSED_PAUSE_S)
+            else:
+                replica.stored(append, sequence)
+
+    # ---- inputs --------------------------------------------------------------------------------
+
+    def put(
+        self,
+        service: str,
+        body: Message,
+        token: Submitted,
+        *,
+        partner: str = "",
+        actor: str,
+        traceparent: str = "",
+    ) -> None:
+        """Let an input wait for the next append. Its time is taken here and now."""
+        event = entry_pb2.Event(
+            type=str(body.DESCRIPTOR.full_name),
+            body=encode_body(body),
+            partner=partner,
+            actor=actor,
+            time_us=self._clock(),
+        )
+        event.note.build = self._build
+        if traceparent:
+            event.note.traceparent = traceparent
+        writer = self._inputs.get(service)
+        if writer is None:
+            writer = self._inputs[service] = InputWriter(self._writer)
+            self._kicks[_inputs(service)] = asyncio.Event()
+            self._tasks.spawn(_inputs(service), self._input_loop(service, writer))
+        writer.put(event, token)
+        self._kicks[_inputs(service)].set()
+
+    def seen(self, entry: ReadEntry) -> list[Submitted]:
+        """An entry of inputs was read: the tokens of its events, if this process wrote it."""
+        writer = self._inputs.get(entry.service)
+        if writer is None or entry.writer != self._writer:
+            return []
+        append = writer.seen(entry.counter)
+        if append is None:
+            return []
+        self._kicks[_inputs(entry.service)].set()
+        return append.tokens
+
+    def unread(self) -> bool:
+        """Whether an input of this process has not been read back yet."""
+        return any(len(writer) for writer in self._inputs.values())
+
+    def forsake(self, error: Exception) -> None:
+        """Tell every caller whose input was not read back that nobody will know."""
+        for writer in self._inputs.values():
+            _fail(writer.forsake(), error)
+
+    async def _input_loop(self, service: str, writer: InputWriter[Submitted]) -> None:
+        kick = self._kicks[_inputs(service)]
+        subject = f"sabot.{self._log.cell}.{service}.in"
+        while True:
+            if not writer.waiting():
+                await kick.wait()
+                kick.clear()
+                continue
+            await self._gather(writer.waiting)
+            append = writer.next_append()
+            if append is not None:
+                await self._send_inputs(subject, writer, append)
+
+    async def _send_inputs(
+        self, subject: str, writer: InputWriter[Submitted], append: InputAppend[Submitted]
+    ) -> None:
+        while writer.in_flight is append:
+            try:
+                await self._log.append(subject, append.payload, expected=None, wait_s=APPEND_WAIT_S)
+            except AppendUnknown:
+                append.maybe_stored = True
+                await asyncio.sleep(RESEND_PAUSE_S)
+            except AppendRefused as refused:
+                lost = writer.refused(append)
+                if lost is None:
+                    await asyncio.sleep(REFUSED_PAUSE_S)
+                    continue
+                self._alarm("inputs_refused", {"subject": subject, "why": str(refused)})
+                error: NotTaken = (
+                    LogIsFull("the log is full")
+                    if isinstance(refused, LogFull)
+                    else EdgeNotReady("the log refused the input")
+                )
+                _fail(lost, error)
+            else:
+                writer.stored(append)
+
+    async def _gather(self, waiting: Callable[[], int]) -> None:
+        """Under load, let more events come together before an append: each entry costs every
+        process of the cell about as much as ten events. At rest nothing is held back."""
+        if waiting() < self._callers() // GATHER_SHARE:
+            await asyncio.sleep(GATHER_S)
+
+
+def _fail(tokens: list[Submitted], error: Exception) -> None:
+    for token in tokens:
+        if token.future is not None and not token.future.done():
+            with suppress(asyncio.InvalidStateError):
+                token.future.set_exception(error)
+
+
+def _answers(service: str) -> str:
+    return f"{service}.out"
+
+
+def _inputs(service: str) -> str:
+    return f"{service}.in"

@@ -1,0 +1,250 @@
+"""What a process folds: one reader of the log, the replicas of its services, and the observers that
+decide others' answers again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from sabot.log.v1 import events_pb2
+from services.kernel.entry import EventTypes
+from services.kernel.event import Core
+from services.kernel.log import Log
+from services.kernel.outcomes import Alarm
+from services.kernel.reader import LogBroken, LogReader, ReadEntry
+from services.kernel.recovery import AnyReplica, Window, entries_until, rebuild
+from services.kernel.replica import Diverged, Replica
+from services.kernel.snapshot import Snapshot, SnapshotSet, SnapshotUnusable, reader_of
+from services.kernel.witness import Witnessed
+
+MAX_DIFFERENCES = 100
+"""Differences kept whole; the rest is counted."""
+MAX_REBUILDS = 3
+"""A replica that differs from the record again and again is another build: it stops."""
+
+
+class Folding:
+    """See the module. `observed`: cores that are decided again and compared, and never append."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        types: EventTypes,
+        cores: Sequence[Core[Any]],
+        observed: Sequence[Core[Any]],
+        writer: str,
+        build: str,
+        clock: Callable[[], int],
+        alarm: Alarm,
+        accepted: Mapping[int, bytes] | None,
+    ) -> None:
+        self._log = log
+        self._types = types
+        self._cores = list(cores)
+        self._observed = list(observed)
+        self._writer = writer
+        self._build = build
+        self._clock = clock
+        self._alarm = alarm
+        self._accepted = accepted
+        self.reader = self._new_reader()
+        self.replicas: dict[str, AnyReplica] = {}
+        self.observers: dict[str, AnyReplica] = {}
+        self._stand(None)
+        self.differences: list[Diverged] = []
+        """Answers that do not follow from the log, as the observers found."""
+        self.difference_count = 0
+        self._observers_lost: dict[str, Diverged] = {}
+        self._answers_given_up = 0
+        self._rebuilds: dict[str, int] = {}
+        self._snapshots_named: set[tuple[str, int, bytes]] = set()
+        self.started_from = 0
+        """The entry at which the snapshot stood that this began from; 0: from nothing."""
+        self.before_replacing: Callable[[str], Awaitable[None]] | None = None
+        """Told of a service whose replica is about to be folded anew: it must append no more."""
+
+    @property
+    def answers_compared(self) -> int:
+        """How many recorded answers the observers have decided again."""
+        live = sum(observer.answers_compared for observer in self.observers.values())
+        return live + self._answers_given_up
+
+    def snapshots(self) -> list[tuple[Core[Any], Snapshot]]:
+        """All states as they stand: observers' where there are any, else replicas'."""
+        here = {**self.replicas, **self.observers}
+        return [
+            (one.core, Snapshot(service, one.core.schema, self.reader.state, one.state))
+            for service, one in here.items()
+        ]
+
+    # ---- starting ------------------------------------------------------------------------------
+
+    def begin_from(self, snapshot_set: SnapshotSet | None, last: int) -> bool:
+        """Set everything to where a snapshot was taken, or to the beginning; whether that
+        works."""
+        if snapshot_set is not None and snapshot_set.sequence > last:
+            return False
+        self._snapshots_named.clear()
+        try:
+            self._stand(snapshot_set)
+        except SnapshotUnusable as unusable:
+            about = {"sequence": snapshot_set.sequence if snapshot_set else 0}
+            self._alarm("snapshot_unusable", {**about, "why": str(unusable)})
+            return False
+        self.started_from = snapshot_set.sequence if snapshot_set else 0
+        return True
+
+    def _stand(self, snapshot_set: SnapshotSet | None) -> None:
+        """Raises SnapshotUnusable; then nothing has changed."""
+        reader = self._new_reader()
+        if snapshot_set is not None:
+            state = reader_of(next(iter(snapshot_set.raw.values())))
+            reader = LogReader(self._log.cell, self._types, state, accepted=self._accepted)
+        replicas = {core.service: self._made(core, snapshot_set, "") for core in self._cores}
+        observers = {
+            core.service: self._made(core, snapshot_set, "-observer") for core in self._observed
+        }
+        self.replicas, self.observers, self.reader = replicas, observers, reader
+
+    def _made(self, core: Core[Any], snapshot_set: SnapshotSet | None, role: str) -> AnyReplica:
+        # Each has a state of its own, decoded anew: states change in place.
+        taken = snapshot_set.decode(core) if snapshot_set else None
+        return Replica(
+            core,
+            writer=f"{self._writer}{role}",
+            build=self._build,
+            state=taken.replica if taken else None,
+            wall_time_us=self._clock,
+        )
+
+    def is_named(self, snapshot_set: SnapshotSet) -> bool:
+        """Whether the log says of every part of a set that audit took it there."""
+        services = {core.service for core in (*self._cores, *self._observed)}
+        return all(snapshot_set.name_of(service) in self._snapshots_named for service in services)
+
+    async def recover(
+        self, last: int, noted: Witnessed | None, hear: Callable[[ReadEntry], None]
+    ) -> None:
+        """Fold up to entry `last`. `noted`: what this process had read before; `hear`: told of each
+        entry. Raises LogBroken where the log is not what it was."""
+        if noted and last < noted.sequence:
+            raise LogBroken(
+                last + 1,
+                f"missing: this process has read up to entry {noted.sequence}, the log ends at "
+                f"{last}",
+            )
+        self._observers_lost.clear()
+        window = Window(list(self.replicas.values()))
+
+        def fed(entry: ReadEntry) -> None:
+            self._observe_in_recovery(entry)
+            hear(entry)
+
+        window.on_fed = fed
+        async for entries in entries_until(self._log, self.reader, last):
+            for entry in entries:
+                if noted and entry.sequence == noted.sequence and entry.head != noted.head:
+                    raise LogBroken(
+                        entry.sequence, "its chain hash is not the one that this process has read"
+                    )
+                try:
+                    window.push(entry, _now())
+                except Diverged as diverged:
+                    await self._rebuild_all(diverged, last, window)
+            await asyncio.sleep(0)
+        try:
+            window.drain(_now())
+        except Diverged as diverged:
+            await self._rebuild_all(diverged, last, window)
+            window.drain(_now())
+        for service, lost in list(self._observers_lost.items()):
+            await self._note_difference(service, lost, last)
+
+    def _observe_in_recovery(self, entry: ReadEntry) -> None:
+        for event in entry.events:
+            if isinstance(event.body, events_pb2.RecordSnapshot):
+                named = event.body
+                self._snapshots_named.add((named.service, named.sequence, named.digest))
+        for service, observer in self.observers.items():
+            if service in self._observers_lost:
+                continue
+            try:
+                observer.read(entry, _now())
+            except Diverged as diverged:
+                self._observers_lost[service] = diverged
+
+    async def _rebuild_all(self, diverged: Diverged, last: int, window: Window) -> None:
+        """The window was too short for some answer: fold every replica with all answers known. The
+        observers go on where they are."""
+        self._alarm("answer_differs", {"service": diverged.service, "why": str(diverged)})
+        for service in list(self.replicas):
+            self.replicas[service] = await self._rebuilt(self.replicas[service].core, last)
+        window.let_go_of_replicas()
+
+    # ---- going on ------------------------------------------------------------------------------
+
+    async def fold(self, entry: ReadEntry, now: float) -> list[str]:
+        """Fold the next entry. Returns the services whose replica was folded anew."""
+        replaced: list[str] = []
+        for service, replica in self.replicas.items():
+            try:
+                replica.read(entry, now)
+            except Diverged as diverged:
+                await self._replace(service, diverged, entry.sequence)
+                replaced.append(service)
+        for service, observer in list(self.observers.items()):
+            try:
+                observer.read(entry, now)
+            except Diverged as diverged:
+                await self._note_difference(service, diverged, entry.sequence)
+        return replaced
+
+    async def _replace(self, service: str, diverged: Diverged, last: int) -> None:
+        """Another replica recorded other answers: its record stands. Take it, and raise an
+        alarm."""
+        self._alarm("answer_differs", {"service": service, "why": str(diverged)})
+        count = self._rebuilds[service] = self._rebuilds.get(service, 0) + 1
+        if count > MAX_REBUILDS:
+            raise diverged
+        if self.before_replacing is not None:
+            await self.before_replacing(service)
+        self.replicas[service] = await self._rebuilt(self.replicas[service].core, last)
+
+    async def _note_difference(self, service: str, diverged: Diverged, last: int) -> None:
+        """An observed service recorded what does not follow. Its record stands; audit goes on."""
+        self.difference_count += 1
+        if len(self.differences) < MAX_DIFFERENCES:
+            self.differences.append(diverged)
+        self._alarm("answer_does_not_follow", {"service": service, "why": str(diverged)})
+        lost = self.observers.pop(service)
+        try:
+            again = await self._rebuilt(lost.core, last)
+        except (Diverged, LogBroken) as error:
+            # Not even what is recorded can be followed. The others are still audited.
+            self._alarm("audit_gave_up", {"service": service, "why": str(error)})
+            self._answers_given_up += lost.answers_compared
+            return
+        again.answers_compared += lost.answers_compared
+        self.observers[service] = again
+
+    async def _rebuilt(self, core: Core[Any], last: int) -> AnyReplica:
+        return await rebuild(
+            core,
+            log=self._log,
+            new_reader=self._new_reader,
+            last=last,
+            writer=self._writer,
+            build=self._build,
+            now=_now,
+            pause=lambda: asyncio.sleep(0),
+        )
+
+    def _new_reader(self) -> LogReader:
+        return LogReader(self._log.cell, self._types, accepted=self._accepted)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
