@@ -8,7 +8,7 @@ from sabot.log.v1 import events_pb2 as logs
 from services.simulator.facts import Fact, Findings, Place
 
 
-def check_answers(facts: Sequence[Fact], findings: Findings) -> None:
+def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -> None:
     """Every input is answered once and whole by its service, no copy is, and nothing is answered
     twice (invariant 4)."""
     by_place = {fact.place: fact for fact in facts}
@@ -50,7 +50,7 @@ def check_answers(facts: Sequence[Fact], findings: Findings) -> None:
             fact.place,
             f"the header of {name} does not follow from its cause",
         )
-    for fact in facts:
+    for fact in facts if at_rest else ():
         if fact.is_input and not fact.copy and (fact.service, fact.place) not in answered:
             findings.add(fact.place, f"{type(fact.body).__name__} was never answered")
         elif isinstance(fact.body, logs.InputFailed):

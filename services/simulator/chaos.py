@@ -73,8 +73,10 @@ class Chaos:
 
     async def _crash(self) -> None:
         if self.fleet.live:
+            machine = self.rng.choice(self.fleet.live)
+            machine.doomed = self.rng.random() < 0.3
             self.counts["crash at random"] += 1
-            self.fleet.crash(self.rng.choice(self.fleet.live))
+            self.fleet.crash(machine)
 
     async def _crash_twins(self) -> None:
         """Both machines of a service at once."""

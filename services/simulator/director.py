@@ -11,11 +11,13 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
@@ -24,7 +26,6 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.asking import Callers, LuckyEdge, hashed
 from services.simulator.fleet import Fleet
-from services.simulator.operators import Operators
 from services.simulator.players import CURRENCY
 from services.simulator.world import Seen, World
 
@@ -50,12 +51,30 @@ GAPS: tuple[type[Message], ...] = (
     wallet.RoundPaid,
 )
 """The events behind which something may happen."""
+RARE = frozenset(
+    {wallet.StakeDeclined, table.BetsWithdrawn, limits.WithdrawalApproved, wallet.StakeReturned}
+)
+"""Not every round has them, so they are picked more often."""
 VOID_GAPS: tuple[type[Message], ...] = (table.RoundVoided, limits.BookVoided, wallet.RoundReturned)
 """The same, for a round that is voided."""
-DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot", "activate")
-WEIGHTS = (5, 5, 3, 6, 2, 1, 1)
+DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot")
+WEIGHTS = (5, 5, 3, 6, 2, 1)
+SETTLEMENT_WITHIN_S = 2.0
+"""So long an activation waits for a settlement to begin."""
 SHARE = 0.8
 """Of rounds with a deed."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to happen in a round."""
+
+    event: type[Message]
+    """Behind one of these."""
+    skip: int
+    """How many of them are let pass first."""
+    deed: str
+    done: bool = False
 
 
 class Director:
@@ -66,54 +85,55 @@ class Director:
         fleet: Fleet,
         world: World,
         callers: Callers,
-        operators: Operators,
         rng: random.Random,
     ) -> None:
         self.fleet = fleet
         self.world = world
         self.callers = callers
-        self.operators = operators
         self.rng = rng
         self.counts: Counter[str] = Counter()
         self.resting = False
-        self.may_activate = True
-        """Whether behaviour 2 is still to be brought into force, and may be now."""
+        self.activated = False
+        """Whether behaviour 2 is in force."""
+        self._activating = False
+        """Whether it shall be behind the next event of a settlement."""
         self.tasks: list[asyncio.Task[Any]] = []
         self._edge = LuckyEdge(fleet)
-        self._planned: dict[str, list[tuple[type[Message], int, str]]] = {}
-        """By round: the event, how many of them are let pass first, and the deed."""
+        self._planned: dict[str, list[Plan]] = {}
+        """By round."""
 
     def see(self, seen: Seen) -> None:
         """Look at an answer as it is stored; do what is planned behind it."""
         body = seen.body
+        if self._activating and isinstance(body, table.ResultAccepted | settlement.BetsSettled):
+            self._bring_into_force("behaviour 2 activated in the middle of a settlement")
         round_id = getattr(body, "round_id", "")
         if not round_id or self.resting:
             return
         if isinstance(body, table.RoundOpened):
             self._plan(round_id)
-        planned = self._planned.get(round_id)
-        if not planned:
-            return
-        event, skip, deed = planned[0]
-        if type(body) is not event:
-            return
-        if skip:
-            planned[0] = (event, skip - 1, deed)
-            return
-        planned.pop(0)
-        self._do(deed, body)
+        for plan in self._planned.get(round_id, ()):
+            if plan.event is not type(body) or plan.done:
+                continue
+            if plan.skip:
+                plan.skip -= 1
+                continue
+            plan.done = True
+            self._do(plan.deed, body)
 
     def _plan(self, round_id: str) -> None:
         if self.rng.random() > SHARE:
             return
-        plan = [self._pick(GAPS)]
-        if self.rng.random() < 0.4:
-            plan.append(self._pick(VOID_GAPS if plan[0][2] == "void" else GAPS))
-        self._planned[round_id] = plan
+        plans = [self._pick(GAPS) for _ in range(self.rng.choice((1, 1, 2, 2, 3)))]
+        if any(plan.deed == "void" for plan in plans) and self.rng.random() < 0.5:
+            plans.append(self._pick(VOID_GAPS))
+        self._planned[round_id] = plans
 
-    def _pick(self, gaps: tuple[type[Message], ...]) -> tuple[type[Message], int, str]:
-        deed = self.rng.choices(DEEDS, WEIGHTS)[0]
-        return self.rng.choice(gaps), self.rng.choice((0, 0, 0, 1, 2)), deed
+    def _pick(self, gaps: tuple[type[Message], ...]) -> Plan:
+        weights = [3 if gap in RARE else 1 for gap in gaps]
+        event = self.rng.choices(gaps, weights)[0]
+        skip = 0 if event in RARE else self.rng.choice((0, 0, 0, 1, 2))
+        return Plan(event, skip, self.rng.choices(DEEDS, WEIGHTS)[0])
 
     def _do(self, deed: str, body: Any) -> None:
         done = False
@@ -131,13 +151,38 @@ class Director:
             case "snapshot":
                 self._later(self._take_snapshots())
                 done = True
-            case "activate":
-                if self.may_activate:
-                    self.may_activate = False
-                    self._later(self.operators.activate(carefully=False))
-                    done = True
         if done:
             self.counts[f"{deed} after {type(body).__name__}"] += 1
+
+    # ---- releases ------------------------------------------------------------------------------
+
+    async def activate(self, *, carefully: bool) -> None:
+        """Bring behaviour 2 into force, in the middle of a settlement if one comes. Not carefully:
+        before release 2 is everywhere; what is left of release 1 must then stop."""
+        if carefully:
+            await self._upgrade_all()
+        self._activating = True
+        await asyncio.sleep(SETTLEMENT_WITHIN_S)
+        self._activating = False
+        while not self.activated:
+            self._bring_into_force("behaviour 2 activated")
+            await asyncio.sleep(0.1)
+        await self._upgrade_all()
+
+    async def _upgrade_all(self) -> None:
+        for machine in self.fleet.machines:
+            if machine.release == 1:
+                self.fleet.upgrade(machine)
+                await asyncio.sleep(self.rng.uniform(0.1, 0.8))
+
+    def _bring_into_force(self, counted_as: str) -> None:
+        order = logs.ActivateBehaviour(behaviour=2)
+        if self._edge.put("table", order, actor="operator:omar"):
+            self._activating = False
+            self.activated = True
+            self.counts[counted_as] += 1
+
+    # ---- deeds ---------------------------------------------------------------------------------
 
     def _later(self, work: Coroutine[Any, Any, Any]) -> None:
         self.tasks.append(asyncio.get_running_loop().create_task(work))

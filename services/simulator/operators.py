@@ -73,8 +73,6 @@ class Operators:
         self.rng = rng
         self.closing = False
         """Whether the simulation comes to its end: no further rounds."""
-        self.activated = False
-        """Whether behaviour 2 is in force."""
         self._retried: dict[Position, Position] = {}
         """What each retry in the log was to decide again."""
 
@@ -134,21 +132,7 @@ class Operators:
             await asyncio.sleep(0.0 if self.closing else self.rng.uniform(0.1, 0.4))
             await self.order(table.CloseBetting(**about, source=table.SOURCE_OPERATOR))
 
-    # ---- releases, and bugs that they mend -----------------------------------------------------
-
-    async def activate(self, *, carefully: bool) -> None:
-        """Bring behaviour 2 into force. Not carefully: before release 2 is everywhere; what is left
-        of release 1 must then stop."""
-        if carefully:
-            for machine in self.fleet.machines:
-                self.fleet.upgrade(machine)
-                await asyncio.sleep(self.rng.uniform(0.1, 0.6))
-        await self._tell_until("table", logs.ActivateBehaviour(behaviour=2))
-        self.activated = True
-        self.callers.asked["behaviour 2 activated"] += 1
-        await asyncio.sleep(self.rng.uniform(0.1, 0.5))
-        for machine in self.fleet.machines:
-            self.fleet.upgrade(machine)
+    # ---- bugs that a release mends -------------------------------------------------------------
 
     async def retry_failures(self) -> None:
         """Have everything decided again that failed, in the order of the log."""

@@ -1,0 +1,119 @@
+"""`sabot simulate`: the fleet on a log that fails on demand, seed after seed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from services.simulator.campaign import injected, missing, run_seeds
+from services.simulator.simulation import ROUNDS, SeedResult
+
+ENOUGH_SEEDS = 200
+"""So many seeds must have injected every kind of fault."""
+
+
+def run_simulation(
+    *,
+    seeds: int,
+    first: int = 1,
+    rounds: int = ROUNDS,
+    jobs: int | None = None,
+    as_json: bool = False,
+) -> int:
+    """Run seeds `first` to `first + seeds - 1`; the exit code: 0 where nothing was violated."""
+    began = time.monotonic()
+    results: list[SeedResult] = []
+    shown = sys.stderr.isatty()
+    for result in run_seeds(range(first, first + seeds), rounds=rounds, jobs=jobs):
+        results.append(result)
+        if result.violations and not as_json:
+            _show_violated(result, rounds, clear=shown)
+        if shown:
+            _progress(len(results), seeds, time.monotonic() - began)
+    if shown:
+        sys.stderr.write("\r\x1b[K")
+    results.sort(key=lambda result: result.seed)
+    violated = [result for result in results if result.violations]
+    counts = injected(results)
+    never = missing(counts) if seeds >= ENOUGH_SEEDS else []
+    seconds = time.monotonic() - began
+    if as_json:
+        print(json.dumps(_report(results, counts, never, rounds, seconds)))
+    else:
+        _show(results, counts, never, seconds)
+        print(f"{seeds} seeds, {len(violated)} violated")
+    return 1 if violated or never else 0
+
+
+def repeat_command(seed: int, rounds: int) -> str:
+    """What runs one seed again."""
+    more = "" if rounds == ROUNDS else f" --rounds {rounds}"
+    return f".venv/bin/sabot simulate --seeds 1 --first {seed}{more}"
+
+
+def _show_violated(result: SeedResult, rounds: int, *, clear: bool) -> None:
+    if clear:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+    print(f"seed {result.seed}: {len(result.violations)} violations; the first: "
+          f"{result.violations[0]}")  # fmt: skip
+    print(f"  again: {repeat_command(result.seed, rounds)}", flush=True)
+
+
+def _progress(done: int, seeds: int, seconds: float) -> None:
+    rate = done / seconds if seconds else 0.0
+    left = (seeds - done) / rate if rate else 0.0
+    sys.stderr.write(f"\r\x1b[K{done} of {seeds} seeds, {rate:.1f}/s, {left:.0f} s left")
+    sys.stderr.flush()
+
+
+def _show(
+    results: Sequence[SeedResult], counts: Counter[str], never: Sequence[str], seconds: float
+) -> None:
+    width = max(map(len, counts))
+    for kind in sorted(counts):
+        print(f"  {kind:<{width}} {counts[kind]:>9,}")
+    if len(results) == 1:
+        for violation in results[0].violations:
+            print(f"  {violation}")
+        print(f"log {results[0].log_hash}")
+    for kind in never:
+        print(f"never injected: {kind}")
+    rounds = [result.rounds for result in results]
+    print(
+        f"{sum(rounds):,} rounds (at least {min(rounds)} a seed), "
+        f"{sum(result.bets_settled for result in results):,} bets settled, "
+        f"{sum(result.events for result in results):,} events, "
+        f"{sum(result.answers_compared for result in results):,} answers decided again, "
+        f"{sum(result.virtual_s for result in results) / 3600:.1f} simulated hours "
+        f"in {seconds:.0f} s"
+    )
+
+
+def _report(
+    results: Sequence[SeedResult],
+    counts: Counter[str],
+    never: Sequence[str],
+    rounds: int,
+    seconds: float,
+) -> dict[str, object]:
+    return {
+        "seeds": len(results),
+        "violated": [
+            {
+                "seed": result.seed,
+                "violations": result.violations,
+                "again": repeat_command(result.seed, rounds),
+            }
+            for result in results
+            if result.violations
+        ],
+        "rounds": sum(result.rounds for result in results),
+        "events": sum(result.events for result in results),
+        "injected": dict(sorted(counts.items())),
+        "never_injected": list(never),
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,88 @@
+"""Many seeds, over processes; what was injected, and what was violated."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from services.kernel.memory_log import FAULT_KINDS
+from services.simulator.director import GAPS, VOID_GAPS
+from services.simulator.releases import PLANTABLE
+from services.simulator.simulation import ROUNDS, SeedResult, run_seed
+
+REQUIRED: tuple[str, ...] = (
+    *FAULT_KINDS,
+    "crash",
+    "crash with an append in flight",
+    "crash while starting",
+    "crash of both replicas",
+    "machine cut off",
+    "clock off",
+    "start refused",
+    "snapshots taken",
+    "snapshots taken around an append",
+    "snapshots lost",
+    "start from a snapshot",
+    "upgrade",
+    "behaviour 2 activated in the middle of a settlement",
+    "release 1 stopped at behaviour 2",
+    *(f"decision of {service} failed" for service in PLANTABLE),
+    "failed decision retried",
+    "late result",
+    "result held by a suspension",
+    "late bets",
+    "request repeated",
+    "id reused with another body",
+    "old request about money again",
+    "the same request at two machines at once",
+    "outcome unknown",
+    *(
+        f"{deed} after {gap.__name__}"
+        for deed in ("void", "withdrawal", "suspend", "crash")
+        for gap in GAPS
+    ),
+    *(f"withdrawal after {gap.__name__}" for gap in VOID_GAPS),
+)
+"""What a campaign of 200 seeds must have injected."""
+
+
+def run_seeds(
+    seeds: Sequence[int], *, rounds: int = ROUNDS, jobs: int | None = None
+) -> Iterator[SeedResult]:
+    """Run seeds, as they come to their ends. `jobs`: so many processes; None: one for each CPU."""
+    workers = min(jobs or os.cpu_count() or 1, len(seeds))
+    work = partial(_one, rounds=rounds)
+    if workers <= 1:
+        yield from map(work, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(work, seeds)
+
+
+def _one(seed: int, rounds: int) -> SeedResult:
+    """One seed. The collector waits until it is over: everything dies with it anyway."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return run_seed(seed, rounds=rounds)
+    finally:
+        if collecting:
+            gc.enable()
+        gc.collect()
+
+
+def injected(results: Sequence[SeedResult]) -> Counter[str]:
+    """How often each fault was injected, over all seeds."""
+    counts: Counter[str] = Counter(dict.fromkeys(REQUIRED, 0))
+    for result in results:
+        counts.update(result.counts)
+    return counts
+
+
+def missing(counts: Counter[str]) -> list[str]:
+    """What was never injected, of what must be."""
+    return [kind for kind in REQUIRED if not counts[kind]]
