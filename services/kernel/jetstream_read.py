@@ -45,8 +45,11 @@ QUIET_TICKS = 4
 loop that was busy does not take its own silence for the server's."""
 INACTIVE_S = 15.0
 """The server removes a consumer that nobody has asked for so long."""
-API_WAIT_S = 1.0
-"""For an answer of the JetStream API; a cluster between two leaders gives none."""
+API_WAIT_S = 0.25
+"""For an answer of the JetStream API. A cluster between two leaders gives none, so it is asked
+again soon; each time it may take twice as long, for a server that is only slow."""
+API_WAIT_MOST_S = 4.0
+"""To what that grows."""
 RETRY_PAUSE_S = 0.02
 """Between attempts to make a consumer."""
 SHORTER_GRACE_S = 3.0
@@ -84,6 +87,7 @@ class PullReader:
         self._last = after
         self._seen: LogMessage | None = None
         self._hole_at = 0
+        self._api_wait_s = API_WAIT_S
         # Of the present consumer:
         self._arrived: list[LogMessage] = []
         self._first = True
@@ -189,6 +193,7 @@ class PullReader:
             answer = await self._ask(f"CONSUMER.CREATE.{self._stream}.{name}", self._config(name))
             error = answer.get("error")
             if error is None:
+                self._api_wait_s = API_WAIT_S
                 return name
             if error.get("err_code") not in CONSUMER_TAKEN:
                 raise _Odd(f"no consumer: {error.get('description')}")
@@ -252,8 +257,11 @@ class PullReader:
     async def _ask(self, what: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         payload = b"" if body is None else json.dumps(body).encode()
         try:
-            reply = await self._connection.request(f"$JS.API.{what}", payload, wait_s=API_WAIT_S)
+            reply = await self._connection.request(
+                f"$JS.API.{what}", payload, wait_s=self._api_wait_s
+            )
         except NotAnswered as error:
+            self._api_wait_s = min(2 * self._api_wait_s, API_WAIT_MOST_S)
             raise _Odd(f"{what}: {error}") from error
         except Forbidden as error:
             raise LogUnavailable(str(error)) from error
@@ -266,7 +274,7 @@ class PullReader:
     async def _wait_for_connection(self) -> None:
         while not self._connection.is_connected:
             try:
-                await self._connection.wait_connected(wait_s=API_WAIT_S)
+                await self._connection.wait_connected(wait_s=API_WAIT_MOST_S)
             except NotSent:
                 if self._connection.is_closing:
                     break

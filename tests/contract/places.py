@@ -157,12 +157,17 @@ class JetStreamPlace:
 
     async def leader(self) -> NatsProcess:
         """The server that stores for this cell just now."""
-        admin = await self.connect()
-        answer = await ask(admin, f"STREAM.INFO.{stream_name(self.cell)}", None)
-        await admin.close()
         if self.cluster.size == 1:
             return self.cluster.servers[0]
-        name = answer["cluster"]["leader"]
+        admin = await self.connect()
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answer = await ask(admin, f"STREAM.INFO.{stream_name(self.cell)}", None)
+                name = answer.get("cluster", {}).get("leader")
+                if name:
+                    break
+                await asyncio.sleep(0.1)
+        await admin.close()
         return self.cluster.servers[int(name.removeprefix("server")) - 1]
 
     async def crash(self) -> None:

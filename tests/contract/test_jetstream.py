@@ -383,7 +383,8 @@ async def test_twenty_kills_under_load_lose_and_double_nothing(
     place = JetStreamPlace(await clusters.of(size), f"kills{size}")
     await place.make()
     writer, reader = await place.client(), await place.client()
-    done = asyncio.Event()
+    done, progress = asyncio.Event(), asyncio.Event()
+    count = 0
     subject = f"sabot.{place.cell}.alpha.out"
 
     async def store(payload: bytes, last: int) -> int:
@@ -406,7 +407,11 @@ async def test_twenty_kills_under_load_lose_and_double_nothing(
     async def kill() -> None:
         rng = random.Random(size)
         for number in range(20):
-            await asyncio.sleep(rng.uniform(0.05, 0.5))
+            # Under load: the log goes on between two kills, for longer or shorter.
+            enough = count + rng.randint(1, 200)
+            while count < enough:
+                progress.clear()
+                await progress.wait()
             leader = await place.leader()
             server = rng.choice(place.cluster.servers) if number % 2 else leader
             await server.kill()
@@ -417,10 +422,10 @@ async def test_twenty_kills_under_load_lose_and_double_nothing(
         group.create_task(write())
         group.create_task(kill())
         async with reading(reader, 0) as entries:
-            count = 0
             while (entry := await anext(entries)).payload != b"end":
                 assert (entry.sequence, entry.payload) == (count + 1, b"%d" % count)
                 count += 1
+                progress.set()
     assert count > 100
     assert (await reader.info(wait_s=PATIENCE_S)).last_sequence == count + 1
     await place.close()
