@@ -60,7 +60,7 @@ def settles_twice_after_a_crash(patch: pytest.MonkeyPatch) -> Cores:
 
     async def start_and_send_again(self: Process, *args: Any) -> None:
         await start(self, *args)
-        replica = self._replicas.get("settlement")
+        replica = self.folding.replicas.get("settlement")
         log = self._log
         assert isinstance(log, MemoryLog)
         last = [one for one in log.store.entries() if one.subject.endswith("settlement.out")]
