@@ -95,8 +95,10 @@ class Servers:
     def channel(self) -> grpc.aio.Channel:
         return self._channels[self._at]
 
-    def go_on(self) -> None:
-        self._at = (self._at + 1) % len(self._channels)
+    def go_on(self, failed: grpc.aio.Channel) -> None:
+        """Leave this one, unless another call did so already."""
+        if self.channel is failed:
+            self._at = (self._at + 1) % len(self._channels)
 
     async def close(self) -> None:
         for channel in self._channels:
@@ -115,6 +117,7 @@ class Caller:
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE_S
         for sent in range(1, 10_000):
+            channel = self.servers.channel
             try:
                 return await call(), sent
             except grpc.aio.AioRpcError as error:
@@ -124,7 +127,7 @@ class Caller:
                 if loop.time() > end:
                     raise
                 if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
-                    self.servers.go_on()
+                    self.servers.go_on(channel)
             await asyncio.sleep(AGAIN_S)
         raise AssertionError
 
@@ -296,6 +299,7 @@ class Partner(Caller):
         """A table's changes across broken streams."""
         token = ""
         while True:
+            channel = self.servers.channel
             try:
                 stream = self.bets.WatchTable(
                     partner.WatchTableRequest(table_id=table_id, resume_token=token),
@@ -308,7 +312,7 @@ class Partner(Caller):
             except grpc.aio.AioRpcError as error:
                 if error.code() not in UNKNOWN:
                     raise
-                self.servers.go_on()
+            self.servers.go_on(channel)  # it ended or fell silent
             await asyncio.sleep(AGAIN_S)
 
     async def rounds(self, table_id: str) -> AsyncIterator[partner.Round]:
@@ -330,6 +334,7 @@ class Partner(Caller):
         """Keep what WatchBets tells, across broken streams, until cancelled."""
         token = ""
         while True:
+            channel = self.servers.channel
             try:
                 stream = self.bets.WatchBets(
                     partner.WatchBetsRequest(resume_token=token), metadata=self.metadata
@@ -346,7 +351,7 @@ class Partner(Caller):
             except grpc.aio.AioRpcError as error:
                 if error.code() not in UNKNOWN:
                     raise
-                self.servers.go_on()
+            self.servers.go_on(channel)  # it ended or fell silent
             await asyncio.sleep(AGAIN_S)
 
     async def all_told(self) -> None:

@@ -14,13 +14,13 @@ import random
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.fleet.clients import ENDED
+from tests.fleet.clients import AGAIN_S, ENDED, PATIENCE_S
 from tests.fleet.load import TABLE, crowd
 from tests.fleet.running import inside
 
@@ -34,18 +34,30 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-@contextmanager
-def mounted(image: Path, at: Path) -> Iterator[Path]:
+@asynccontextmanager
+async def mounted(image: Path, at: Path) -> AsyncIterator[Path]:
     """A disk of its own. Skips where this machine does not let us."""
-    at.mkdir()
     try:
+        run("mkdir", str(at))
         run("mount", "-o", "loop", str(image), str(at))
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"{CANNOT}: {error}")
     try:
         yield at
     finally:
-        run("umount", str(at))
+        await unmount(at)
+
+
+async def unmount(at: Path) -> None:
+    """As soon as everything on it is closed: a database may take a moment to be."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                run("umount", str(at))
+            except subprocess.CalledProcessError:
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
 
 
 def make_disk(image: Path) -> None:
@@ -61,22 +73,25 @@ def make_disk(image: Path) -> None:
 async def cut_and_go_on(folder: Path, seed: int) -> None:
     image, copy = folder / "disk.img", folder / "copy.img"
     make_disk(image)
-    with mounted(image, folder / "disk") as disk:
-        async with inside(disk / "data") as running, crowd(running, seed) as playing:
-            chance = random.Random(seed)
-            await playing.rounds_go_on(1)
-            await playing.north.more_bets_on(chance.randint(1, 6))
-            pid = running.fleet.server.server.pid
-            assert pid is not None
-            # From here to the end of the copy this process does nothing else.
-            (disk / "control").write_text(CONTROL)
-            os.kill(pid, signal.SIGKILL)
-            shutil.copyfile(image, copy)
-            told = {name: dict(one.told.on) for name, one in playing.partners.items()}
-            deposits = {name: set(one.told.deposits) for name, one in playing.partners.items()}
+    async with (
+        mounted(image, folder / "disk") as disk,
+        inside(disk / "data") as running,
+        crowd(running, seed) as playing,
+    ):
+        chance = random.Random(seed)
+        await playing.rounds_go_on(1)
+        await playing.north.more_bets_on(chance.randint(1, 6))
+        pid = running.fleet.server.server.pid
+        assert pid is not None
+        # From here to the end of the copy this process does nothing else.
+        (disk / "control").write_text(CONTROL)
+        os.kill(pid, signal.SIGKILL)
+        shutil.copyfile(image, copy)
+        told = {name: dict(one.told.on) for name, one in playing.partners.items()}
+        deposits = {name: set(one.told.deposits) for name, one in playing.partners.items()}
     assert all(told.values())
 
-    with mounted(copy, folder / "after") as disk:
+    async with mounted(copy, folder / "after") as disk:
         control = disk / "control"
         assert not control.exists() or control.read_text() != CONTROL
         async with inside(disk / "data") as running:

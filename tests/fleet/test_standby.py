@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from services.events import SERVICES
+from tests.fleet.clients import CALL_S, SILENCE_S
 from tests.fleet.load import Crowd, crowd
 from tests.fleet.running import Running, on_one_server
 
 WITHIN_S = 12.0
 """Bets are confirmed again by then: some seconds, on a machine that starts processes meanwhile."""
+SILENT_S = WITHIN_S + SILENCE_S + CALL_S
+"""The same where callers must find out by silence that their front door is frozen."""
 
 
 async def lose_one(running: Running, playing: Crowd, service: str, by: signal.Signals) -> None:
@@ -26,7 +29,7 @@ async def lose_one(running: Running, playing: Crowd, service: str, by: signal.Si
     process = leader.process
     assert process is not None
     os.kill(leader.pid, by)
-    confirmed = await playing.north.more_bets_on(1, WITHIN_S)
+    confirmed = await playing.north.more_bets_on(1, SILENT_S if by is signal.SIGSTOP else WITHIN_S)
     await playing.rounds_go_on(1)
     print(f"{leader.name:13} lost by {by.name:8} next bet confirmed after {confirmed:4.1f} s")
     if by is signal.SIGSTOP:
