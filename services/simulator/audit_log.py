@@ -39,14 +39,13 @@ def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -
             f"{fact.service} answers {fact.cause} after {last_cause.get(fact.service)}",
         )
         last_cause[fact.service] = fact.cause
-        about = cause
-        if isinstance(cause.body, logs.RetryInput) and not isinstance(fact.body, logs.InputNoted):
+        about = [(cause.partner, cause.actor)]
+        if isinstance(cause.body, logs.RetryInput):
             # An operator's retry is decided for whom the failed input was.
-            again = cause.body.position
-            about = by_place.get((again.sequence, again.index), cause)
+            again = by_place.get((cause.body.position.sequence, cause.body.position.index), cause)
+            about.append((again.partner, again.actor))
         findings.check(
-            fact.time_us == log_times[fact.cause]
-            and (fact.partner, fact.actor) == (about.partner, about.actor),
+            fact.time_us == log_times[fact.cause] and (fact.partner, fact.actor) in about,
             fact.place,
             f"the header of {name} does not follow from its cause",
         )

@@ -124,16 +124,20 @@ class Chaos:
         entry = store.at(sequence)
         if entry is None:
             return
+        before = [
+            one.process
+            for one in self.fleet.live
+            if one.process is not None and one.process.position.sequence < sequence
+        ]
         store.punch(sequence)
         if self.rng.random() < 0.5:
             self.fleet.crash(self.rng.choice(self.fleet.live))
         await asyncio.sleep(self.rng.uniform(0.2, 1.0))
-        for machine in self.fleet.live:
-            process = machine.process
-            if process is not None and process.position.sequence < sequence and process.ready:
-                self.violations.append(
-                    f"{machine.name} takes inputs at {process.position}, entry {sequence} is a hole"
-                )
+        self.violations += [
+            f"a process read on to {process.position} over a hole at {sequence}"
+            for process in before
+            if process.position.sequence >= sequence
+        ]
         store.mend(entry)
 
     async def _lose_tail(self) -> None:
@@ -148,7 +152,10 @@ class Chaos:
         backup = store.backup()
         for machine in fleet.machines:
             noted = machine.witness.read()
-            if noted is None or noted.sequence <= cut:
+            read = noted.sequence if noted is not None else 0
+            if machine.process is not None:
+                read = machine.process.position.sequence
+            if read <= cut:
                 machine.held = True
                 machine.kill()
         running = [one for one in fleet.live if not one.held]

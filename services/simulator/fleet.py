@@ -117,6 +117,7 @@ class Fleet:
         """(machine, kind, facts)"""
         self._keys = KeyRing({"k1": rng.randbytes(32)}, "k1")
         self._keepers: list[asyncio.Task[None]] = []
+        self._ending = False
 
     # ---- who runs where ------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class Fleet:
     # ---- life of a machine ---------------------------------------------------------------------
 
     async def _keep(self, machine: Machine) -> None:
-        while True:
+        while not self._ending:
             while machine.held:  # noqa: ASYNC110 -- an operator lets go of it
                 await asyncio.sleep(0.1)
             machine.killed.clear()
@@ -294,6 +295,7 @@ class Fleet:
 
     async def stop(self) -> None:
         """End everything."""
+        self._ending = True
         for keeper in self._keepers:
             keeper.cancel()
         for keeper in self._keepers:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -29,6 +30,10 @@ VOID_REASONS = (
     table.ROUND_REASON_EQUIPMENT,
     table.ROUND_REASON_DISPUTE,
 )
+MAX_RETRIES = 4
+"""What fails more often needs a programmer; the auditor will find what it left behind."""
+AGAIN_S = 1.0
+"""Before a retry that follows another one."""
 LOOK_S = 0.04
 """How often an operator looks."""
 ORDER_ENDS = (
@@ -73,6 +78,8 @@ class Operators:
         self.rng = rng
         self.closing = False
         """Whether the simulation comes to its end: no further rounds."""
+        self._retries: Counter[Position] = Counter()
+        """By failed input."""
         self._retried: dict[Position, Position] = {}
         """What each retry in the log was to decide again."""
 
@@ -140,6 +147,11 @@ class Operators:
             failed = self.world.failures.pop(0)
             # A retry that failed again still names the input that failed first.
             position = self._retried.get(failed.cause, failed.cause)
+            self._retries[position] += 1
+            if self._retries[position] > MAX_RETRIES:
+                continue
+            if self._retries[position] > 1:
+                await asyncio.sleep(AGAIN_S)
             self.callers.asked["failed decision retried"] += 1
             outcome = await self._tell_until(
                 failed.service, logs.RetryInput(position=position_proto(position))
