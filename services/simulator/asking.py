@@ -1,5 +1,5 @@
-"""How simulated callers ask: by any machine that takes inputs, again with the same request id after an
-unknown outcome, and now and then at two machines at once.
+"""How simulated callers ask: at any machine that takes inputs, again with the same request id after
+an unknown outcome, and now and then at two machines at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as logs
+from sabot.table.v1 import events_pb2 as table
 from services.kernel.edge import EdgeBusy, NotTaken, Outcome, OutcomeUnknown
 from services.kernel.entry import encode_body, position_of
 from services.kernel.event import Position
@@ -160,7 +161,7 @@ class Callers:
         self, partner: str, asked_id: str, outcome: Outcome, until: tuple[type[Message], ...]
     ) -> Message | None:
         """The outcome itself; for a repeat that of the first, as GetRequest tells it."""
-        body = outcome.event.body
+        body: Any = outcome.event.body
         if isinstance(body, logs.RequestRepeated):
             self.asked["answered as repeated"] += 1
             for _ in range(LOOKS):
@@ -170,11 +171,12 @@ class Callers:
                     return made
                 await self.world.changed(LOOK_S)
             return None
-        if "EXPIRED" in str(body):
-            seen = self.world.outcomes.get((partner, asked_id))
-            if seen is not None:
-                return seen.body
-        return body
+        rejected = isinstance(body, table.BetsRejected | table.WithdrawalRejected)
+        seen = self.world.outcomes.get((partner, asked_id))
+        if rejected and body.refusal == table.REFUSAL_REQUEST_EXPIRED and seen is not None:
+            body = seen.body
+        told: Message = body
+        return told
 
 
 class LuckyEdge:

@@ -1,4 +1,4 @@
-"""The auditor's check of the log as such: who answered what, once, whole, in order, at which time."""
+"""The auditor's check of the log as such: who answered what, once, whole, in order, and when."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -
         findings.check(not cause.copy, fact.place, f"{name} answers a copy of an entry")
         count, entry = answered.get((fact.service, fact.cause), (0, fact.place[0]))
         findings.check(
-            fact.index == count and entry == fact.place[0],
+            fact.rank == count and entry == fact.place[0],
             fact.place,
-            f"{name} of {fact.service} is answer {fact.index} to {fact.cause}, "
+            f"{name} of {fact.service} is answer {fact.rank} to {fact.cause}, "
             f"which has {count} in entry {entry}",
         )
         answered[fact.service, fact.cause] = (count + 1, fact.place[0])

@@ -1,5 +1,5 @@
-"""The auditor's own ledger: what every event of the log means in money, kept apart from the wallet's
-and settlement's code, and much simpler.
+"""The auditor's own ledger: what every event of the log means in money. It is kept apart from the
+wallet's and settlement's code, and much simpler.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class RoundMoney:
 
 
 def due(bet: str, stake: int, result: rules.BaccaratResult, tie_pays: int) -> tuple[int, int]:
-    """(payout, commission) of a bet: Player 1:1, Banker 19:20 rounded down, Tie by the table; Player
-    and Banker are pushed by a tie."""
+    """(payout, commission) of a bet: Player 1:1, Banker 19:20 rounded down, Tie by the table. A tie
+    pushes Player and Banker."""
     player, banker = result.player_total, result.banker_total
     if bet == "tie":
         return (stake * (tie_pays + 1), 0) if player == banker else (0, 0)

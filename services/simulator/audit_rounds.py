@@ -1,4 +1,4 @@
-"""The auditor's check of how rounds go: in order, each step once, bets in time and within limits."""
+"""The auditor's check of rounds: in order, each step once, bets in time and within limits."""
 
 from __future__ import annotations
 
@@ -163,7 +163,9 @@ class RoundsAuditor:
                     one.limits = {limit.bet: limit for limit in spec.limits}
             case table.RoundClosed():
                 self.running.pop(body.table_id, None)
-                over = wallet.RoundPaid if body.end == table.ROUND_END_PAID else wallet.RoundReturned
+                over = (
+                    wallet.RoundPaid if body.end == table.ROUND_END_PAID else wallet.RoundReturned
+                )
                 self.findings.check(
                     over in one.seen, fact.place, f"{body.round_id} closes without {over.__name__}"
                 )
@@ -205,7 +207,7 @@ class RoundsAuditor:
             case wallet.StakeDeclined() | wallet.StakeReturned():
                 for bet in body.bets:
                     if bet.bet_id in held:
-                        held[bet.bet_id].off = fact.place
+                        held[bet.bet_id].off = held[bet.bet_id].off or fact.place
             case wallet.StakesSealed():
                 self._sealed(fact, one)
             case _:
@@ -218,7 +220,7 @@ class RoundsAuditor:
             held = self.rounds[failed.round_id].held.get((fact.partner, failed.account_id), {})
             for bet in failed.bets:
                 if bet.bet_id in held:
-                    held[bet.bet_id].off = fact.place
+                    held[bet.bet_id].off = held[bet.bet_id].off or fact.place
 
     def _approved(self, fact: Fact, one: RoundFlow, held: dict[str, Held]) -> None:
         """Approved bets keep minimum and step on what is certain, maximum on all that counts."""

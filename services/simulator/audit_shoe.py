@@ -1,5 +1,5 @@
-"""The auditor's check of the cards: what was committed to was dealt, in order, once (invariant 8), and
-the results follow from it.
+"""The auditor's check of the cards: what was committed to was dealt, in order and once; the results
+follow from it (invariant 8).
 """
 
 from __future__ import annotations

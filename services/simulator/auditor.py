@@ -10,10 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
-from sabot.table.v1 import events_pb2 as table
-from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.entry import EventTypes
 from services.kernel.log import LogMessage
 from services.kernel.process import Process
@@ -26,19 +23,7 @@ from services.simulator.audit_money import MoneyAuditor
 from services.simulator.audit_rounds import RoundsAuditor
 from services.simulator.audit_shoe import ShoeAuditor
 from services.simulator.facts import Fact, Findings, decoded
-from services.simulator.releases import Cores
-
-REFUSALS = (
-    table.BetsRejected,
-    table.WithdrawalRejected,
-    table.OrderRejected,
-    limits.BetsRefused,
-    limits.WithdrawalRefused,
-    wallet.StakeDeclined,
-    wallet.AccountRequestDeclined,
-    logs.InputFailed,
-    logs.InputIgnored,
-)
+from services.simulator.releases import Cores, PlantedBug
 
 CODEC = StateCodec()
 
@@ -60,16 +45,19 @@ def audit(
     *,
     cell: str,
     at_rest: bool,
+    planted: Sequence[str],
     acknowledged: Sequence[Acknowledged],
     processes: Sequence[tuple[str, Process]],
 ) -> Audited:
-    """Check a log. `processes`: those that still run, by name. `at_rest`: whether everything came to
-    its end; else what is still open is not counted as wrong."""
+    """Check a log. `processes`: those that still run, by name. `at_rest`: whether everything came
+    to its end; else what is still open is not counted as wrong. `planted`: the services with a
+    planted bug."""
     findings = Findings()
     facts = decoded(messages, types, findings)
     end = (len(messages) + 1, 0)
     check_answers(facts, findings, at_rest=at_rest)
     money, rounds, cards = MoneyAuditor(findings), RoundsAuditor(findings), ShoeAuditor(findings)
+    _check_failures(facts, planted, findings)
     for fact in facts:
         if not fact.copy:
             try:
@@ -81,14 +69,24 @@ def audit(
     if at_rest:
         money.finish(end)
     _check_acknowledged(facts, acknowledged, findings)
-    compared, digests, replayed = _replayed(
-        messages, types, cores, cell, findings, at_rest=at_rest
-    )
+    compared, digests, replayed = _replayed(messages, types, cores, cell, findings, at_rest=at_rest)
     if replayed is not None and at_rest:
         _check_balances(replayed, money, findings)
         for name, process in processes:
             _check_state(name, process, cores, digests, findings)
     return Audited(len(facts), money.settled_bets, compared, findings.lines())
+
+
+def _check_failures(facts: Sequence[Fact], planted: Sequence[str], findings: Findings) -> None:
+    """No decision fails but by a planted bug, or by what such a bug left undone in its service."""
+    for fact in facts:
+        body = fact.body
+        if isinstance(body, logs.InputFailed) and body.error != PlantedBug.__name__:
+            findings.check(
+                fact.service in planted,
+                fact.place,
+                f"{fact.service} cannot decide {body.input_type}: {body.error}",
+            )
 
 
 def _check_acknowledged(

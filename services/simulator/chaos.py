@@ -30,7 +30,7 @@ LAST_GHOST_S = 5.5
 
 
 def drawn_faults(rng: random.Random) -> Faults:
-    """How often the log fails in a simulation: some faults not at all, so that others come to bear."""
+    """How often the log fails in a simulation: some faults never, so that others come to bear."""
     rates = {
         name: rate * rng.uniform(0.3, 1.0) if rng.random() < 0.65 else 0.0
         for name, rate in RATES.items()

@@ -1,8 +1,8 @@
 """What happens right behind a certain event of a round: the gaps of the pipeline.
 
 For some rounds the director picks an event and a deed. The instant the event is stored, before any
-service can read it, the deed is done: an input stands right behind it, a machine dies, a snapshot is
-taken.
+service can read it, the deed is done: an input stands right behind it, a machine dies, a snapshot
+is taken.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Director:
                 done = self._bet(body)
             case "crash":
                 done = self._crash(body)
-            case "snapshot":
+            case _:
                 self._later(self._take_snapshots())
                 done = True
         if done:
@@ -206,9 +206,7 @@ class Director:
             table_id=body.table_id,
             round_id=body.round_id,
         )
-        return self._edge.put(
-            "table", hashed(request), partner=partner, actor=f"partner:{partner}"
-        )
+        return self._edge.put("table", hashed(request), partner=partner, actor=f"partner:{partner}")
 
     def _bet(self, body: Any) -> bool:
         owners = list(self.world.rounds[body.round_id].reserved)
@@ -223,9 +221,7 @@ class Director:
             currency_code=CURRENCY,
             bets=[bet_pb2.Bet(bet=self.rng.choice(("banker", "player", "tie")), stake_minor=12)],
         )
-        return self._edge.put(
-            "table", hashed(request), partner=partner, actor=f"partner:{partner}"
-        )
+        return self._edge.put("table", hashed(request), partner=partner, actor=f"partner:{partner}")
 
     def _crash(self, body: Any) -> bool:
         """Kill a machine that wrote this, or one that is about to answer it."""

@@ -25,7 +25,7 @@ class Fact(NamedTuple):
     body: Any
     cause: Place
     """(0, 0) on inputs."""
-    index: int
+    rank: int
     """Among the answers to its cause."""
     partner: str
     actor: str

@@ -1,4 +1,4 @@
-"""A simulated deployment: machines with some services each, most services on two of them, on one log.
+"""A simulated deployment: machines with some services each, on one log; every service runs twice.
 
 A machine is kept running like a container: what crashes, or stops by itself, is started again, with
 the witness it had. Only the log, the clock and chance are simulated.
@@ -20,9 +20,9 @@ from services.events import SERVICES, event_types
 from services.kernel.log import LogUnavailable
 from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog
 from services.kernel.process import Process
-from services.kernel.shells import Shell
 from services.kernel.reader import LogBroken
 from services.kernel.replica import BehaviourUnknown
+from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotSet
 from services.kernel.witness import MemoryWitness
 from services.shoe.custodian import Custodian, KeyRing
@@ -102,9 +102,7 @@ class Machine:
 class Fleet:
     """See the module. `releases`: the cores of release 1 and 2."""
 
-    def __init__(
-        self, store: WatchedStore, releases: Sequence[Cores], rng: random.Random
-    ) -> None:
+    def __init__(self, store: WatchedStore, releases: Sequence[Cores], rng: random.Random) -> None:
         self.store = store
         self.releases = releases
         self.types = event_types()
@@ -151,9 +149,9 @@ class Fleet:
     def leader(self, service: str) -> Machine | None:
         """The machine whose replica wrote the service's last answers."""
         for one in self.machines:
-            if one.process is not None and service in one.services:
-                if one.process.replica(service).leading:
-                    return one
+            process = one.process
+            if process is not None and service in one.services and process.replica(service).leading:
+                return one
         return None
 
     @property

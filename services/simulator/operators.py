@@ -123,7 +123,7 @@ class Operators:
             await self.order(table.OpenRound(table_id=table_id, source=table.SOURCE_OPERATOR))
 
     async def _look_after(self, one: SeenTable, running: SeenRound) -> None:
-        about = {"table_id": running.table_id, "round_id": running.round_id}
+        about: dict[str, Any] = {"table_id": running.table_id, "round_id": running.round_id}
         if self.rng.random() < 0.01 and one.open:
             self.callers.asked["table closed while a round ran"] += 1
             await self.order(table.CloseTable(table_id=running.table_id))

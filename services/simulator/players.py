@@ -140,7 +140,7 @@ class Player:
             await self._send(self._request(one, (held[0].bet, self.rng.randint(1, 9))))
 
     async def _race(self) -> None:
-        """A bet that the account can hardly pay, and a raise on top of it before that is decided."""
+        """A bet that the account can hardly pay, and a raise on top before that is decided."""
         one = self._round()
         if one is not None:
             self._count("raise before its bet is decided")

@@ -1,8 +1,8 @@
 """Two releases of the fleet's cores, so that a simulation can roll one out over the other.
 
-Release 1 decides by behaviour 1. Release 2 decides by behaviour 2 as well, which says the same things
-a little differently, and mends the bugs that are planted in behaviour 1: a decision that fails there,
-on everything and everywhere alike, for a few events.
+Release 1 decides by behaviour 1. Release 2 decides by behaviour 2 as well, which says the same
+things a little differently, and mends the bugs that are planted in behaviour 1: a decision that
+fails there, everywhere alike, for a few events.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ BASE: Cores = {
 }
 """The cores as they are."""
 STEP_BETS = 3
-"""So many bets in a step, instead of hundreds: simulated rounds are small, and a settlement or a void
-must still go in several steps."""
+"""So many bets in a step, instead of hundreds: simulated rounds are small, and a settlement or a
+void must still go in several steps."""
 POISONED_CLIENT_TIME = 666
 POISONED_LIMITS_STAKE = 613
 POISONED_WALLET_STAKE = 617
@@ -75,7 +75,7 @@ _POISONS: Mapping[str, Mapping[type[Message], Poisoned]] = {
         limits.BetsApproved: _stakes(POISONED_WALLET_STAKE),
         settlement.BetsSettled: _by_round(7),
     },
-    "rules": {wallet.StakesSealed: _by_round(9)},
+    "rules": {wallet.StakesSealed: _by_round(5)},
     "settlement": {table.ResultAccepted: _by_round(11)},
 }
 """By service and what it answers: where its planted bug fails."""
@@ -108,8 +108,8 @@ def _with_bug(
 
 
 def _by_behaviour(decide: Callable[[Any, Event], Answers]) -> Callable[[Any, Event], Answers]:
-    """Behaviour 2: a refusal names the first broken limit only, a settlement lists bets backwards. A
-    settlement keeps the behaviour of its round, through all of its steps."""
+    """Behaviour 2: a refusal names the first broken limit only, a settlement lists bets backwards.
+    A settlement keeps the behaviour of its round, through all of its steps."""
 
     def decide_by_behaviour(state: Any, event: Event) -> Answers:
         answers = decide(state, event)
@@ -134,9 +134,12 @@ def _by_behaviour(decide: Callable[[Any, Event], Answers]) -> Callable[[Any, Eve
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Let settlements and voids go in steps of a few bets."""
-    before = settlement_decide.STEP_BETS, wallet_stakes.STEP_BETS
-    settlement_decide.STEP_BETS = wallet_stakes.STEP_BETS = STEP_BETS
+    modules = [vars(settlement_decide), vars(wallet_stakes)]
+    before = [module["STEP_BETS"] for module in modules]
+    for module in modules:
+        module["STEP_BETS"] = STEP_BETS
     try:
         yield
     finally:
-        settlement_decide.STEP_BETS, wallet_stakes.STEP_BETS = before
+        for module, bets in zip(modules, before, strict=True):
+            module["STEP_BETS"] = bets

@@ -31,8 +31,8 @@ MAX_VIOLATIONS = 100
 """Of a seed, kept."""
 QUIET_S = 3.2
 """So long nothing was stored: longer than any shell waits before it asks again."""
-EXPECTED_STOPS = ("missing", "rolled back", "BehaviourUnknown")
-"""A process stops by itself for a hole, a lost tail, or a behaviour that its release does not have."""
+EXPECTED_STOPS = ("missing", "rolled back", "BehaviourUnknown", "does not answer")
+"""A process stops by itself for a hole, a lost tail, or a behaviour that is not its release's."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Simulation:
         self.result = SeedResult(seed)
         self.rounds = rounds
         rng = self.rng = random.Random(seed)  # noqa: S311 -- a seed is to be repeated
-        planted = [service for service in PLANTABLE if rng.random() < 0.25]
+        planted = self.planted = [service for service in PLANTABLE if rng.random() < 0.3]
         releases = [release(number, base, planted) for number in (1, 2)]
         self.poisons = bool(planted)
         self.store = WatchedStore(CELL, now_us)
@@ -101,9 +101,7 @@ class Simulation:
         self.fleet.faults = drawn_faults(self._rng())
         self.fleet.deploy()
         tables = [
-            loop.create_task(
-                self.operators.run_table(f"t{number}", timed=self.rng.random() < 0.6)
-            )
+            loop.create_task(self.operators.run_table(f"t{number}", timed=self.rng.random() < 0.6))
             for number in range(1, self.rng.choice((1, 2, 2, 3)) + 1)
         ]
         players = [loop.create_task(player.play()) for player in self.players]
@@ -198,6 +196,7 @@ class Simulation:
             self.fleet.releases[1],
             cell=CELL,
             at_rest=at_rest,
+            planted=self.planted,
             acknowledged=self.callers.acknowledged,
             processes=[
                 (machine.name, machine.process)

@@ -19,8 +19,8 @@ class Backup(NamedTuple):
 
 
 class WatchedStore(MemoryStore):
-    """Tells its watchers of every entry at the very instant at which it is stored, before anybody can
-    read it: so a watcher may let something happen in any gap between two entries."""
+    """Tells its watchers of every entry at the very instant at which it is stored, before anybody
+    can read it: so a watcher may let something happen in any gap between two entries."""
 
     def __init__(self, cell: str, server_time_us: Callable[[], int]) -> None:
         super().__init__(cell, server_time_us)

@@ -148,8 +148,9 @@ class World:
         body = seen.body
         self.inputs_open.pop(seen.cause, None)
         self._by_cause.setdefault(seen.cause, []).append(seen)
-        if isinstance(body, ENDS) and getattr(body, "request_id", ""):
-            self.outcomes.setdefault((seen.partner, body.request_id), seen)
+        if isinstance(body, ENDS):
+            request_id = str(getattr(body, "request_id", ""))
+            self.outcomes.setdefault((seen.partner, request_id), seen)
         match body:
             case logs.InputFailed():
                 self.failures.append(seen)

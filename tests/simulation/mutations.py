@@ -1,7 +1,7 @@
 """Faults that are planted in the product to see whether the simulation finds them.
 
-Each is a slip that somebody might make. It is installed for one test, all over the fleet; the auditor
-decides again with the same cores, so it is found by what it does, not by being different.
+Each is a slip that somebody might make. It is installed for one test, all over the fleet; the
+auditor decides again with the same cores, so it is found by what it does, not by being different.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,15 +67,13 @@ def settles_twice_after_a_crash(patch: pytest.MonkeyPatch) -> Cores:
         assert isinstance(log, MemoryLog)
         last = [one for one in log.store.entries() if one.subject.endswith("settlement.out")]
         if replica is not None and last:
-            try:
+            with suppress(FenceLost, AppendUnknown):
                 await log.append(
                     last[-1].subject,
                     last[-1].payload,
                     expected=replica.state.out_sequence,
                     wait_s=2.0,
                 )
-            except (FenceLost, AppendUnknown):
-                pass
 
     patch.setattr(Process, "start", start_and_send_again)
     return BASE
@@ -216,7 +216,7 @@ def deals_before_the_seal(patch: pytest.MonkeyPatch) -> Cores:
 
 def rounds_a_payout_up(patch: pytest.MonkeyPatch) -> Cores:
     """Halves of a minor unit go to the bettor."""
-    patch.setattr(settlement_decide, "rounding_of", lambda rule_set: Rounding.HALF_UP)
+    patch.setattr(settlement_decide, "rounding_of", lambda _rule_set: Rounding.HALF_UP)
     return BASE
 
 
@@ -225,8 +225,7 @@ def returns_a_withdrawn_stake_again(patch: pytest.MonkeyPatch) -> Cores:
 
     def drop_paid_only(state: Any, body: Any) -> None:
         withdrawn = (
-            isinstance(body, wallet.StakeReturned)
-            and body.reason == wallet.RETURN_REASON_WITHDRAWN
+            isinstance(body, wallet.StakeReturned) and body.reason == wallet.RETURN_REASON_WITHDRAWN
         )
         if not withdrawn:
             drop(state, body)
@@ -267,15 +266,14 @@ def forgets_what_is_in_flight_in_a_snapshot(patch: pytest.MonkeyPatch) -> Cores:
     snapshots = Process.snapshots
 
     def without_pending(self: Process) -> list[tuple[Core[Any], Snapshot]]:
+        found = snapshots(self)
         return [
             (
                 core,
-                dataclasses.replace(
-                    one, replica=dataclasses.replace(one.replica, pending=type(one.replica.pending)())
-                ),
+                dataclasses.replace(one, replica=dataclasses.replace(one.replica, pending=deque())),
             )
-            for core, one in snapshots(self)
-        ]  # fmt: skip
+            for core, one in found
+        ]
 
     patch.setattr(Process, "snapshots", without_pending)
     return BASE
@@ -283,7 +281,7 @@ def forgets_what_is_in_flight_in_a_snapshot(patch: pytest.MonkeyPatch) -> Cores:
 
 def forgets_its_witness(patch: pytest.MonkeyPatch) -> Cores:
     """A process starts on whatever log it finds."""
-    patch.setattr(MemoryWitness, "read", lambda self: None)
+    patch.setattr(MemoryWitness, "read", lambda _self: None)
     return BASE
 
 
@@ -300,10 +298,10 @@ MUTATIONS: dict[str, Mutation] = {
         (replies_before_reading_back, "was acknowledged, but does not stand here"),
         (deals_before_the_seal, "DrawCalled without StakesSealed"),
         (rounds_a_payout_up, "is settled as"),
-        (returns_a_withdrawn_stake_again, "is returned, but ended at"),
+        (returns_a_withdrawn_stake_again, "wallet cannot decide sabot.settlement.v1.BetsSettled"),
         (deals_a_burned_card, "have left the shoe"),
         (decides_by_more_than_the_log, "differs"),
         (forgets_what_is_in_flight_in_a_snapshot, "decided here: nothing"),
-        (forgets_its_witness, "on a log that lost its tail"),
+        (forgets_its_witness, "lost its tail"),
     )
 }

@@ -1,0 +1,67 @@
+"""The whole fleet in one process on a log that fails on demand, seed after seed; and what the
+auditor finds when the product has a fault.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from services.cli.simulate import repeat_command
+from services.simulator.campaign import REQUIRED, injected, missing, run_seeds
+from services.simulator.simulation import SeedResult, run_seed
+from tests.simulation.mutations import MUTATIONS
+
+SHORT = range(1, 13)
+"""Seeds of the short campaign."""
+LONG = range(1, 201)
+WITHIN = 200
+"""A planted fault is found within so many seeds."""
+
+
+def violated(result: SeedResult) -> str:
+    return f"{repeat_command(result.seed, 20)}\n" + "\n".join(result.violations)
+
+
+@pytest.mark.parametrize("seed", SHORT)
+def test_a_seed_violates_nothing(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.violations, violated(result)
+    assert result.rounds >= 20
+    assert result.bets_settled
+    assert result.answers_compared > result.rounds
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_two_hundred_seeds_violate_nothing_and_leave_no_fault_out() -> None:
+    results = list(run_seeds(LONG))
+    assert [violated(one) for one in results if one.violations] == []
+    assert missing(injected(results)) == []
+
+
+def test_a_seed_repeats_itself_whatever_ran_before_it() -> None:
+    one, _, other = run_seed(5, rounds=8), run_seed(6, rounds=3), run_seed(5, rounds=8)
+    assert one == other
+    assert one.log_hash != run_seed(6, rounds=8).log_hash
+
+
+def test_seeds_differ_in_what_they_inject() -> None:
+    results = [run_seed(seed, rounds=5) for seed in range(1, 7)]
+    assert len({one.log_hash for one in results}) == len(results)
+    counts = injected(results)
+    assert set(REQUIRED) <= counts.keys()
+    assert missing(counts), "so few rounds cannot have had everything"
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.timeout(600)
+def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation = MUTATIONS[name]
+    base = mutation.install(monkeypatch)
+    for seed in itertools.islice(itertools.count(1), WITHIN):
+        found = run_seed(seed, base=base).violations
+        if any(mutation.sign in one for one in found):
+            return
+    pytest.fail(f"{name} was not found in {WITHIN} seeds")
