@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from services.simulator.campaign import injected, missing, run_seeds
+from services.simulator.director import GAPS, VOID_GAPS
 from services.simulator.simulation import ROUNDS, SeedResult
 
 ENOUGH_SEEDS = 200
@@ -73,9 +74,7 @@ def _progress(done: int, seeds: int, seconds: float) -> None:
 def _show(
     results: Sequence[SeedResult], counts: Counter[str], never: Sequence[str], seconds: float
 ) -> None:
-    width = max(map(len, counts))
-    for kind in sorted(counts):
-        print(f"  {kind:<{width}} {counts[kind]:>9,}")
+    _show_injected(counts)
     if len(results) == 1:
         for violation in results[0].violations:
             print(f"  {violation}")
@@ -91,6 +90,27 @@ def _show(
         f"{sum(result.virtual_s for result in results) / 3600:.1f} simulated hours "
         f"in {seconds:.0f} s"
     )
+
+
+def _show_injected(counts: Counter[str]) -> None:
+    """What happened at any time, then what was done right behind an event, by event and deed."""
+    plain = sorted(kind for kind in counts if not _gap(kind))
+    width = max(map(len, plain))
+    print("injected:")
+    for kind in plain:
+        print(f"  {kind:<{width}} {counts[kind]:>9,}")
+    deeds = sorted({deed for kind in counts for deed, _ in _gap(kind)})
+    print(f"right behind: {'':<{width - 12}}" + "".join(f"{deed:>12}" for deed in deeds))
+    for gap in (*GAPS, *VOID_GAPS):
+        name = gap.__name__
+        row = "".join(f"{counts[f'{deed} after {name}']:>12,}" for deed in deeds)
+        print(f"  {name:<{width}}{row}")
+
+
+def _gap(kind: str) -> list[tuple[str, str]]:
+    """(deed, event) of what is done behind an event; empty for all else."""
+    deed, after, event = kind.partition(" after ")
+    return [(deed, event)] if after and event[:1].isupper() else []
 
 
 def _report(
