@@ -14,6 +14,8 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.facts import Fact, Findings, Place
 
+AHEAD_US = 60 * 1_000_000
+KEPT_US = 24 * 3600 * 1_000_000
 Owner = tuple[str, str]
 """(partner, account)"""
 
@@ -69,6 +71,7 @@ class MoneyAuditor:
         self._specs: dict[tuple[str, int], table.TableOpened] = {}
         self._moved: dict[tuple[str, str, str], Place] = {}
         """By (what, partner, request id): where it moved money."""
+        self._blocked: set[Owner] = set()
         self._settled: dict[tuple[str, Owner], settlement.BetsSettled] = {}
 
     # ---- the ledger ----------------------------------------------------------------------------
@@ -90,6 +93,22 @@ class MoneyAuditor:
         first = self._moved.setdefault((what, partner, request_id), place)
         self.findings.check(
             first == place, place, f"{what} {request_id} of {partner} was done at {first} already"
+        )
+
+    def _in_time(self, place: Place, request_id: str, time_us: int) -> None:
+        """An id is good for 24 hours, and from a minute before its own time on."""
+        made_us = int(request_id[:8] + request_id[9:13], 16) * 1000
+        self.findings.check(
+            -AHEAD_US <= time_us - made_us <= KEPT_US + AHEAD_US,
+            place,
+            f"{request_id} moves money {(time_us - made_us) / 1e6:.0f} s after it was made",
+        )
+
+    def _not_blocked(self, place: Place, partner: str, account_id: str) -> None:
+        self.findings.check(
+            (partner, account_id) not in self._blocked,
+            place,
+            f"{partner}/{account_id} is blocked, but takes bets or money",
         )
 
     # ---- events --------------------------------------------------------------------------------
@@ -122,7 +141,13 @@ class MoneyAuditor:
                 self._bets_settled(place, body)
             case wallet.PayoutPosted():
                 self._paid(place, body)
+            case wallet.AccountBlocked():
+                self._blocked.add((partner, body.account_id))
+            case wallet.AccountUnblocked():
+                self._blocked.discard((partner, body.account_id))
             case wallet.FundsDeposited():
+                self._not_blocked(place, partner, body.account_id)
+                self._in_time(place, body.request_id, fact.time_us)
                 self._once(place, "deposit", partner, body.request_id)
                 self._post(
                     place,
@@ -130,6 +155,7 @@ class MoneyAuditor:
                     ("cash", partner, body.account_id, body.amount_minor),
                 )
             case wallet.FundsWithdrawn():
+                self._in_time(place, body.request_id, fact.time_us)
                 self._once(place, "withdrawal of funds", partner, body.request_id)
                 self._post(
                     place,
@@ -165,6 +191,7 @@ class MoneyAuditor:
             bet.ended = place
 
     def _reserved(self, place: Place, partner: str, body: wallet.StakeReserved) -> None:
+        self._not_blocked(place, partner, body.account_id)
         self._once(place, f"stakes in {body.round_id}", partner, body.request_id)
         for stake in body.bets:
             bet = self._bet(place, body.round_id, stake.bet_id)

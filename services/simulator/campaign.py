@@ -40,6 +40,8 @@ REQUIRED: tuple[str, ...] = (
     "old request about money again",
     "the same request at two machines at once",
     "outcome unknown",
+    "request id of another time",
+    "account blocked",
     *(
         f"{deed} after {gap.__name__}"
         for deed in ("void", "withdrawal", "suspend", "crash")

@@ -6,13 +6,15 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from google.protobuf.message import Message
 
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.simulator.asking import Callers, hashed
+from services.simulator.asking import Callers, hashed, request_id
+from services.simulator.fleet import now_us
 from services.simulator.releases import (
     POISONED_CLIENT_TIME,
     POISONED_LIMITS_STAKE,
@@ -82,8 +84,10 @@ class Player:
             self._withdraw_funds,
             self._deposit_more,
             self._ask_again_later,
+            self._wrong_time,
+            self._be_blocked,
             self._poison,
-        ), (40, 8, 6, 8, 4, 6, 6, 9, 4, 5, 6, 6 if self.poisons else 0)
+        ), (40, 8, 6, 8, 4, 6, 6, 9, 4, 5, 6, 2, 2, 6 if self.poisons else 0)
 
     async def _ask(
         self, service: str, body: Message, until: tuple[type[Message], ...]
@@ -267,3 +271,33 @@ class Player:
         if old:
             self._count("old request about money again")
             await self._ask("wallet", self.rng.choice(old), MONEY_ENDS)
+
+    async def _wrong_time(self) -> None:
+        """A request id that was made a day ago, or will be in two minutes."""
+        self._count("request id of another time")
+        made_us = now_us() + self.rng.choice((-25 * 3600, 120)) * 1_000_000
+        request = wallet.Deposit(
+            request_id=request_id(self.rng, made_us),
+            account_id=self.account_id,
+            currency_code=CURRENCY,
+            amount_minor=77,
+        )
+        await self._ask("wallet", hashed(request), MONEY_ENDS)
+
+    async def _be_blocked(self) -> None:
+        """An operator blocks the account for a moment."""
+        self._count("account blocked")
+        await self._be(wallet.BlockAccount, wallet.AccountBlocked)
+        await asyncio.sleep(self.rng.uniform(0.05, 0.4))
+        await self._be(wallet.UnblockAccount, wallet.AccountUnblocked)
+
+    async def _be(self, order: type[Message], done: type[Message]) -> None:
+        body: Any = order()
+        body.request_id, body.account_id = self.callers.new_id(), self.account_id
+        await self.callers.ask(
+            "wallet",
+            hashed(body),
+            partner=self.partner,
+            actor="operator:oscar",
+            until=(done, wallet.AccountRequestDeclined),
+        )
