@@ -291,7 +291,7 @@ MUTATIONS: dict[str, Mutation] = {
         (settles_twice_after_a_crash, "is settled twice"),
         (takes_a_late_bet, "takes a late bet"),
         (skips_the_fence, "is answer 0 to"),
-        (voids_by_a_second_path, "reserves behind its marker"),
+        (voids_by_a_second_path, "RoundReturned without BookVoided before it"),
         (covers_by_a_stake_not_yet_reserved, "are certain"),
         (prunes_an_id_too_early, "was done at"),
         (takes_a_copy_for_new, "answers a copy of an entry"),
