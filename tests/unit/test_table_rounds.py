@@ -635,6 +635,17 @@ def test_a_retry_of_a_retry_still_speaks_of_the_first_failure() -> None:
     failed.when(paid()).then(closed())
 
 
+def test_of_two_retries_at_once_both_must_have_failed() -> None:
+    failed = betting().given(close_betting(), resolved(), settlement_fails(), retry_settlement())
+    first = failed.last.position
+    failed.given(retry_settlement())
+    second = failed.last.position
+    failed.given(settlement_fails(first))
+    failed.when(void(20)).then(rejected(table.REFUSAL_RESULT_ACCEPTED, 20, round_id=R1))
+    failed.given(settlement_fails(second))
+    failed.when(void(21)).then(voided())
+
+
 def test_a_failure_in_a_later_step_leaves_only_a_retry() -> None:
     step = settlement.BetsSettled(table_id=T, round_id=R1)
     later = by(failure_of(step), service="settlement")

@@ -291,9 +291,11 @@ def _settlement_failed(state: TableState, event: Event, body: log.InputFailed) -
     running = running_round(state, accepted.table_id, accepted.round_id) if accepted else None
     if running is None or running.phase is not Phase.PAYING or event.cause is None:
         return
-    running.unsettled = True
-    if event.cause != running.retried_at:
+    if running.unsettled_at == UNLOGGED:
         running.unsettled_at = event.cause
+    elif event.cause != running.retried_at:
+        return  # An earlier retry failed; the last one is undecided, and may pay.
+    running.unsettled = True
 
 
 def _settlement_retried(state: TableState, event: Event, body: log.RetryInput) -> None:
@@ -301,7 +303,7 @@ def _settlement_retried(state: TableState, event: Event, body: log.RetryInput) -
     about = Position(body.position.segment, body.position.sequence, body.position.index)
     for one in state.tables.values():
         running = one.running
-        if running is not None and running.unsettled and running.unsettled_at == about:
+        if running is not None and running.unsettled_at == about != UNLOGGED:
             running.unsettled = False
             running.retried_at = event.position
 
