@@ -17,6 +17,7 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.facts import Fact, Findings, Place
 
 APPROVAL = str(limits.BetsApproved.DESCRIPTOR.full_name)
+RESULT = str(table.ResultAccepted.DESCRIPTOR.full_name)
 ONCE = (
     table.RoundOpened,
     table.BettingClosed,
@@ -96,6 +97,8 @@ class RoundFlow:
     limits: dict[str, spec_pb2.BetLimit] = field(default_factory=dict)
     seen: dict[type, Place] = field(default_factory=dict)
     suspended: bool = False
+    unsettled: bool = False
+    """Whether settling its result failed."""
     held: dict[tuple[str, str], dict[str, Held]] = field(default_factory=dict)
 
 
@@ -133,6 +136,12 @@ class RoundsAuditor:
                 kind not in one.seen, fact.place, f"{fact.body.round_id}: a second {name}"
             )
         for this, that, words in NEVER:
+            if (
+                kind is table.RoundVoided
+                and one.unsettled
+                and settlement.BetsSettled not in one.seen
+            ):
+                continue  # Its settlement failed before anything was paid.
             if kind is this and that in one.seen:
                 self.findings.add(
                     fact.place,
@@ -214,7 +223,11 @@ class RoundsAuditor:
                 pass
 
     def _failed(self, fact: Fact, body: logs.InputFailed) -> None:
-        """A bet that the wallet could not decide is off."""
+        """A bet that the wallet could not decide is off; a round that settlement could not settle
+        may be voided yet."""
+        if fact.service == "settlement" and body.input_type == RESULT:
+            accepted = table.ResultAccepted.FromString(body.input_body)
+            self.rounds[accepted.round_id].unsettled = True
         if fact.service == "wallet" and body.input_type == APPROVAL:
             failed = limits.BetsApproved.FromString(body.input_body)
             held = self.rounds[failed.round_id].held.get((fact.partner, failed.account_id), {})

@@ -32,6 +32,8 @@ REQUIRED: tuple[str, ...] = (
     "release 1 stopped at behaviour 2",
     *(f"decision of {service} failed" for service in PLANTABLE),
     "failed decision retried",
+    "failed decision retried twice at once",
+    "void of a round whose settlement failed",
     "late result",
     "result held by a suspension",
     "late bets",

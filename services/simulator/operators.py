@@ -135,6 +135,9 @@ class Operators:
                 await self.order(table.ResumeRound(**about, reason=cleared))
             else:
                 await self.order(table.VoidRound(**about, reason=reason))
+        elif running.phase == "paying" and running.unsettled and self.rng.random() < 0.1:
+            self.callers.asked["void of a round whose settlement failed"] += 1
+            await self.order(table.VoidRound(**about, reason=self.rng.choice(VOID_REASONS)))
         elif running.phase == "betting" and not one.spec.pacing.betting_window_ms:
             await asyncio.sleep(0.0 if self.closing else self.rng.uniform(0.1, 0.4))
             await self.order(table.CloseBetting(**about, source=table.SOURCE_OPERATOR))
@@ -153,10 +156,13 @@ class Operators:
             if self._retries[position] > 1:
                 await asyncio.sleep(AGAIN_S)
             self.callers.asked["failed decision retried"] += 1
-            outcome = await self._tell_until(
-                failed.service, logs.RetryInput(position=position_proto(position))
-            )
-            self._retried[outcome.input_position] = position
+            order = logs.RetryInput(position=position_proto(position))
+            retries = [self._tell_until(failed.service, order)]
+            if self.rng.random() < 0.3:
+                self.callers.asked["failed decision retried twice at once"] += 1
+                retries.append(self._tell_until(failed.service, order))
+            for outcome in await asyncio.gather(*retries):
+                self._retried[outcome.input_position] = position
 
     async def _tell_until(self, service: str, body: Message) -> Outcome:
         """Append a kernel's input until it is known to be in the log. A second one does no harm."""

@@ -48,6 +48,8 @@ class SeenRound:
     phase: str = "betting"
     """betting, dealing, paying, voided, closed"""
     suspended: bool = False
+    unsettled: bool = False
+    """Whether settling its result failed: an operator may void it."""
     reserved: dict[tuple[str, str], dict[str, bet_pb2.Bet]] = field(default_factory=dict)
     """By (partner, account): the bets that are on, by id."""
 
@@ -78,6 +80,7 @@ ABOUT_MONEY = (
     wallet.FundsWithdrawn,
 )
 """What ends the path of a request about an account."""
+RESULT = str(table.ResultAccepted.DESCRIPTOR.full_name)
 ENDS = (*ABOUT_BETS, *ABOUT_WITHDRAWALS, *ABOUT_MONEY)
 
 
@@ -155,6 +158,9 @@ class World:
             case logs.InputFailed():
                 self.failures.append(seen)
                 self.failed[seen.service] += 1
+                if seen.service == "settlement" and body.input_type == RESULT:
+                    accepted = table.ResultAccepted.FromString(body.input_body)
+                    self.rounds[accepted.round_id].unsettled = True
             case table.TableOpened():
                 known = self.tables.setdefault(body.spec.table_id, SeenTable(body.spec))
                 known.spec = body.spec
