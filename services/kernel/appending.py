@@ -27,10 +27,10 @@ RESEND_PAUSE_S = 0.05
 """Between two sendings of the same append, so that a server that is down is not flooded."""
 REFUSED_PAUSE_S = 0.5
 """Before answers are offered again to a log that refused them (full)."""
-GATHER_SHARE = 8
+GATHER_SHARE = 4
 """An append starts at once when it carries this part of what callers wait for: a bet takes four
 appends one after another, so that is half of what one of them can meet."""
-GATHER_S = 0.002
+GATHER_S = 0.006
 """Else it waits so long for more: about what an append itself takes."""
 
 

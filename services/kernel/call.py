@@ -41,13 +41,19 @@ class Access:
     partners: bool
     roles: frozenset[Role]
     deadline: bool
+    busy: bool = False
+    """Whether so many calls of it come that the server takes several at once."""
 
 
 def rpc(
-    *, partners: bool = False, roles: Iterable[Role] = (), deadline: bool = False
+    *,
+    partners: bool = False,
+    roles: Iterable[Role] = (),
+    deadline: bool = False,
+    busy: bool = False,
 ) -> Callable[[_Method], _Method]:
     """Mark a servicer's method: open to partners, to operators with one of `roles`, or to both."""
-    access = Access(partners, frozenset(roles), deadline)
+    access = Access(partners, frozenset(roles), deadline, busy)
 
     def mark(method: _Method) -> _Method:
         method.__sabot_access__ = access  # type: ignore[attr-defined] # functions take attributes

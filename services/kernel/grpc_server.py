@@ -30,6 +30,7 @@ from services.kernel import errors, telemetry
 from services.kernel.call import Access, Call
 from services.kernel.checks import checker
 from services.kernel.edge import EdgeBusy, LogIsFull, NotTaken, OutcomeUnknown
+from services.kernel.grpc_accept import Accepting
 from services.kernel.projections import ProjectionUnavailable
 from services.kernel.telemetry_names import (
     RPC_BROKE,
@@ -120,6 +121,7 @@ class Server:
         self._ready: bool | None = None
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=max_running)
         self._server.add_generic_rpc_handlers((_Handlers(self._methods),))
+        self._accepting = Accepting(self._server, max_running)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
     def add(self, service: ServiceDescriptor, servicer: object) -> None:
@@ -143,6 +145,8 @@ class Server:
                 raise TypeError(f"{method.full_name}: streams of requests are not served")
             wrapped = _Method(method, served, access, self._tokens, self._watch)
             self._methods[wrapped.path] = wrapped.handler()
+            if access.busy:
+                self._accepting.register(wrapped.path, self._methods[wrapped.path])
 
     def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
         """Take `host:port` (port 0: any free one); the port. RuntimeError where it is taken."""
@@ -156,6 +160,7 @@ class Server:
         reflection.enable_server_reflection(reflected, self._server)
         await self.set_ready(False)
         await self._server.start()
+        self._accepting.start()
         self._log.info(SERVER_STARTED, services=self._names)
 
     async def set_ready(self, ready: bool) -> None:
@@ -176,6 +181,7 @@ class Server:
         await self._health.enter_graceful_shutdown()
         for drain in self._drains:
             drain()
+        self._accepting.stop()
         await self._server.stop(drain_s)
         self._log.info(SERVER_STOPPED)
 

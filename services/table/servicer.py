@@ -120,7 +120,7 @@ class PartnerServicer:
 
     # ---- bets ----------------------------------------------------------------------------------
 
-    @rpc(partners=True, deadline=True)
+    @rpc(partners=True, deadline=True, busy=True)
     async def place_bets(
         self, request: partners.PlaceBetsRequest, call: Call
     ) -> partners.PlaceBetsResponse:
