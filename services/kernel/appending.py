@@ -29,9 +29,10 @@ REFUSED_PAUSE_S = 0.5
 """Before answers are offered again to a log that refused them (full)."""
 GATHER_SHARE = 4
 """An append starts at once when it carries this part of what callers wait for: a bet takes four
-appends one after another, so that is half of what one of them can meet."""
+appends one after another, so that is what one of them can meet."""
 GATHER_S = 0.006
-"""Else it waits so long for more: about what an append itself takes."""
+"""Else it waits so long for more. Measured with 128 callers: the waiting costs less than the small
+entries did, and bets are confirmed sooner for it."""
 
 
 class Appending:
