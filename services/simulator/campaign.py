@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 from collections import Counter
@@ -59,24 +58,12 @@ def run_seeds(
 ) -> Iterator[SeedResult]:
     """Run seeds, as they come to their ends. `jobs`: so many processes; None: one for each CPU."""
     workers = min(jobs or os.cpu_count() or 1, len(seeds))
-    work = partial(_one, rounds=rounds)
+    work = partial(run_seed, rounds=rounds)
     if workers <= 1:
         yield from map(work, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         yield from pool.imap_unordered(work, seeds)
-
-
-def _one(seed: int, rounds: int) -> SeedResult:
-    """One seed. The collector waits until it is over: everything dies with it anyway."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return run_seed(seed, rounds=rounds)
-    finally:
-        if collecting:
-            gc.enable()
-        gc.collect()
 
 
 def injected(results: Sequence[SeedResult]) -> Counter[str]:

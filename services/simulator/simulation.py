@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from services.simulator.asking import Callers
@@ -55,8 +58,23 @@ class SeedResult:
 
 def run_seed(seed: int, *, rounds: int = ROUNDS, base: Cores = BASE) -> SeedResult:
     """Run a simulation and audit it. `base`: the cores, where a test plants a fault in them."""
-    with small_steps():
+    with small_steps(), _uncollected():
         return run_virtual(Simulation(seed, rounds, base).run())
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would end forgotten generators at moments that depend on
+    what this process did before: a seed must repeat itself."""
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+        gc.collect()
 
 
 class Simulation:
