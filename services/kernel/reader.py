@@ -80,9 +80,7 @@ class ReaderState:
     head: bytes
     time_us: int = 0
     behaviour: int = 1
-    writers: dict[tuple[str, str], Writer] = field(
-        default_factory=dict[tuple[str, str], Writer]
-    )
+    writers: dict[tuple[str, str], Writer] = field(default_factory=dict[tuple[str, str], Writer])
 
 
 class LogReader:
