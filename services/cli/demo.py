@@ -26,7 +26,7 @@ from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
 from services.games.rule_sets import baccarat
-from services.kernel import event_loop
+from services.kernel import event_loop, telemetry
 
 T = TypeVar("T")
 
@@ -73,6 +73,7 @@ class RoundTally:
 
 def run_demo(data: Path, rounds: int | None, tables: int = 1) -> int:
     """Run until `rounds` rounds are over (None: until Ctrl-C); the exit code."""
+    telemetry.configure_logging(service="demo", level="WARNING")
     return event_loop.run(_demo(data, rounds, tables))
 
 
