@@ -18,7 +18,7 @@ from pathlib import Path
 from services.cli.fleet import CELL, DEFAULT_PORT, embedded_log, prepare_tokens
 from services.events import SERVICES
 from services.kernel.embedded import Credentials, EmbeddedServer
-from services.kernel.nats_process import free_ports, write_private
+from services.kernel.nats_process import LAUNCHER, free_ports, write_private
 from services.kernel.tokens import Tokens
 
 STOP_WAIT_S = 20.0
@@ -70,6 +70,12 @@ class Child:
         """Start it; it says by itself when it is ready (health)."""
         with contextlib.ExitStack() as files:
             self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                LAUNCHER,  # it ends when this process is killed, as the log's server does
+                str(os.getpid()),
                 sys.executable,
                 "-m",
                 f"services.{self.service}",
