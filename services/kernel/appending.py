@@ -58,6 +58,8 @@ class Appending:
         self._callers = callers
         self._inputs: dict[str, InputWriter[Submitted]] = {}
         self._kicks: dict[str, asyncio.Event] = {}
+        self.full = False
+        """Whether answers wait for room in the log: they are offered again until there is some."""
 
     # ---- answers -------------------------------------------------------------------------------
 
@@ -105,11 +107,13 @@ class Appending:
             except AppendUnknown:
                 await asyncio.sleep(RESEND_PAUSE_S)
             except AppendRefused as refused:
+                self.full = isinstance(refused, LogFull)
                 self._alarm(
                     "answers_refused", {"service": replica.core.service, "why": str(refused)}
                 )
                 await asyncio.sleep(REFUSED_PAUSE_S)
             else:
+                self.full = False
                 replica.stored(append, sequence)
 
     # ---- inputs --------------------------------------------------------------------------------

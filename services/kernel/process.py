@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from google.protobuf.message import Message
 
 from services.kernel.appending import Appending
-from services.kernel.edge import EdgeBusy, EdgeNotReady, Outcome, OutcomeUnknown
+from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, Outcome, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event, Position
 from services.kernel.folding import Folding
@@ -298,6 +298,8 @@ class Process:
         why_not = self.why_not_ready()
         if why_not:
             raise EdgeNotReady(why_not)
+        if self._appending.full:
+            raise LogIsFull("the log is full")
         oldest_s = self.oldest_unanswered_s
         if oldest_s > BUSY_AFTER_S:
             raise EdgeBusy(f"the oldest input has waited {oldest_s:.1f} s for its answer")

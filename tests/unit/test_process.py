@@ -166,6 +166,8 @@ def test_a_full_log_refuses_cleanly() -> None:
                 await submit(process, f"t{taken}", wait_s=2.0)
                 taken += 1
         assert 10 < taken < 1000
+        with pytest.raises(LogIsFull):
+            await submit(process, "more", wait_s=2.0)
         assert len(process.state("table").opened) == taken
         await cell.stop()
 
