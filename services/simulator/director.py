@@ -140,6 +140,9 @@ class Director:
         match deed:
             case "void":
                 done = self._order(table.VoidRound(reason=table.ROUND_REASON_DISPUTE), body)
+                if isinstance(body, shoe.CardsDealt) and self.rng.random() < 0.5:
+                    # So that the result comes late, from a standby.
+                    self._crash_leader("rules")
             case "suspend":
                 done = self._order(table.SuspendRound(reason=table.ROUND_REASON_SYSTEM), body)
             case "withdrawal":
@@ -228,6 +231,9 @@ class Director:
         service = self.rng.choice(
             (str(body.DESCRIPTOR.full_name).split(".")[1], *self.fleet.releases[0])
         )
+        return self._crash_leader(service)
+
+    def _crash_leader(self, service: str) -> bool:
         machine = self.fleet.leader(service)
         if machine is None:
             return False
