@@ -37,7 +37,8 @@ class Snapshots:
         last = process.started_from
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            if process.ready and process.position.sequence - last >= self._every:
+            behind = process.position.sequence - last
+            if process.ready and process.between_entries and behind >= self._every:
                 last = self.take(process)
 
     def take(self, process: Process) -> int:

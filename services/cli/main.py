@@ -262,6 +262,16 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     raise typer.Exit(WRONG)  # never reached: _plainly ends otherwise
 
 
+def _apart(found: Verified) -> str:
+    """What the verdict does not cover, where there is any."""
+    apart = ""
+    if found.accepted:
+        apart += f"; {found.accepted} entries passed over, as an operator accepted"
+    if found.heads_unchecked:
+        apart += f"; {found.heads_unchecked} heads too far from their cause to be checked"
+    return apart
+
+
 def _dump(what: Any) -> None:
     print(json.dumps(what, ensure_ascii=False))
 
@@ -303,6 +313,7 @@ async def _verify(data: Path, as_json: bool) -> int:
     print(
         f"read {found.events:,} events in {found.last_sequence:,} entries, {found.seconds:.2f} s, "
         f"{rate:,.0f} events/s, head {found.last_sequence}:{found.head.hex()}"
+        f"{_apart(found)}"
     )
     print(found.line())
     return RIGHT if found.right else WRONG

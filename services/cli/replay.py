@@ -39,6 +39,10 @@ class Verified:
     sums: dict[str, int] = field(default_factory=dict[str, int])
     """By currency, what all accounts come to."""
     events: int = 0
+    accepted: int = 0
+    """Entries that an operator let pass although they cannot be understood."""
+    heads_unchecked: int = 0
+    """Answers whose cause lies too far back to hold their head against it."""
     last_sequence: int = 0
     head: bytes = b""
     seconds: float = 0.0
@@ -101,6 +105,8 @@ async def verify(
         await asyncio.sleep(0)
     found.answers += sum(one.answers_compared for one in replicas.values())
     found.sums = sums(books.state.core)
+    found.accepted = len(reader.accepted_entries)
+    found.heads_unchecked = reader.heads_unchecked
     found.last_sequence, found.head = reader.state.sequence, reader.state.head
     found.seconds = time.perf_counter() - began
     return found

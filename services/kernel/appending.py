@@ -150,13 +150,18 @@ class Appending:
     def seen(self, entry: ReadEntry) -> list[Submitted]:
         """An entry of inputs was read: the tokens of its events, if this process wrote it."""
         writer = self._inputs.get(entry.service)
-        if writer is None or entry.writer != self._writer:
+        if writer is None or entry.writer != writer.writer:
             return []
         append = writer.seen(entry.counter)
         if append is None:
             return []
         self._kicks[_inputs(entry.service)].set()
         return append.tokens
+
+    def wrote(self, entry: ReadEntry) -> bool:
+        """Whether this process wrote an entry."""
+        writer = self._inputs.get(entry.service) if entry.is_input else None
+        return entry.writer == (self._writer if writer is None else writer.writer)
 
     def unread(self) -> bool:
         """Whether an input of this process has not been read back yet."""
@@ -176,7 +181,7 @@ class Appending:
                 kick.clear()
                 continue
             await self._gather(writer.waiting)
-            append = writer.next_append()
+            append = writer.next_append(self._clock())
             if append is not None:
                 await self._send_inputs(subject, writer, append)
 

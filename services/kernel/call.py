@@ -112,12 +112,14 @@ def position_of(message: PositionMessage) -> Position:
 
 
 def request_hash(message: Message, beside: str = "") -> bytes:
-    """SHA-256 of a canonical request: the input as it would be logged, without its own hash.
+    """SHA-256 of a canonical request: what it asks for, and the input as it would be logged without
+    its own hash.
 
     `beside`: what is asked but stands in the event's header, such as an account's partner.
     """
+    kind = str(message.DESCRIPTOR.full_name).encode() + b"\0"
     content = message.SerializeToString(deterministic=True)
-    return hashlib.sha256(content + beside.encode()).digest()
+    return hashlib.sha256(kind + content + beside.encode()).digest()
 
 
 # Tokens that callers hand back: opaque to them, checked here, nothing secret in them.

@@ -65,6 +65,11 @@ class Edge(Protocol):
         """The behaviour in force here."""
         ...
 
+    @property
+    def known_behaviour(self) -> int:
+        """The highest behaviour that every core in this process can decide by."""
+        ...
+
     async def submit(
         self,
         service: str,

@@ -24,13 +24,15 @@ MAX_EVENTS = 800
 MAX_ENTRY_BYTES = 240 * 1024
 """Payload of an entry: what the log takes (256 KiB) less room for headers."""
 
-KERNEL_INPUTS: tuple[type[Message], ...] = (
-    events_pb2.ActivateBehaviour,
-    events_pb2.RetryInput,
-    events_pb2.RecordSnapshot,
-    events_pb2.AcceptLog,
-)
-"""Inputs that the kernel itself takes, whatever the service."""
+KERNEL_INPUT_SUBJECTS: dict[type[Message], str] = {
+    events_pb2.ActivateBehaviour: "table",
+    events_pb2.RetryInput: "table",
+    events_pb2.RecordSnapshot: "audit",
+    events_pb2.AcceptLog: "audit",
+}
+"""Inputs that the kernel itself takes, and the one service whose `.in` they may stand on: who may
+append there may give these orders to the whole cell."""
+KERNEL_INPUTS: tuple[type[Message], ...] = tuple(KERNEL_INPUT_SUBJECTS)
 KERNEL_ANSWERS: tuple[type[Message], ...] = (
     events_pb2.InputNoted,
     events_pb2.InputIgnored,

@@ -325,6 +325,15 @@ INPUT_IGNORED = Reason(
     "The order has no effect: {ignored}.",
     "L'ordre est sans effet : {ignored}.",
 )
+BEHAVIOUR_NOT_POSSIBLE = Reason(
+    "BEHAVIOUR_NOT_POSSIBLE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "Behaviour {behaviour} cannot be activated: {in_force} is in force, and this build knows "
+    "behaviours up to {known}.",
+    "Le comportement {behaviour} ne peut pas être activé : {in_force} est en vigueur, et cette "
+    "version les connaît jusqu'à {known}.",
+)
 PAGE_TOKEN_INVALID = Reason(
     "PAGE_TOKEN_INVALID",
     _Code.INVALID_ARGUMENT,
@@ -381,6 +390,7 @@ REASONS = (
     REQUEST_ID_AHEAD,
     INPUT_FAILED,
     INPUT_IGNORED,
+    BEHAVIOUR_NOT_POSSIBLE,
     PAGE_TOKEN_INVALID,
     RESUME_TOKEN_INVALID,
     UPSTREAM_UNAVAILABLE,

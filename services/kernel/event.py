@@ -79,9 +79,8 @@ class Core(Generic[S]):
     one's own answer. It must not fail on anything that the log may hold.
 
     `decide(state, event)` returns the answers to an event that `evolve` has just folded; it leaves
-    the state alone. An exception in it is answered `InputFailed`.
-
-    `failed(state, event)` is not part of it: other services see `InputFailed` like any answer.
+    the state alone. An exception in it is answered `InputFailed`, which other services see like any
+    answer.
     """
 
     service: str

@@ -26,6 +26,7 @@ from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
 from services.kernel.log import Log
+from services.kernel.outcomes import Alarm
 from services.kernel.process import Process
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
@@ -41,6 +42,8 @@ PREFLIGHT_EVERY_S = 5.0
 """How often the servers are asked whether the log is still as durable as it must be."""
 WEAK_EVERY_S = 0.5
 """How often while it is not, or nobody tells: no bets are taken until the next look."""
+BACKGROUND_AGAIN_S = 5.0
+"""Before background work that ended is begun anew."""
 READY_EVERY_S = 0.1
 """How often health follows the process's readiness."""
 READINESS = "readiness"
@@ -153,7 +156,7 @@ async def start(
         accepted=accepted.entries,
     )
     projectors = await _projectors(parts, process, log, types, settings, accepted, alarms)
-    process.weak = await preflight() or []
+    process.weak = await _asked(preflight)
     try:
         await process.start(SnapshotFolder(settings.data / "snapshots").sets())
     except BaseException:
@@ -179,18 +182,26 @@ async def start(
     host = Host(process, server, projectors, port, witness=witness)
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server), name=READINESS))
-    host.tasks.append(loop.create_task(_keep_preflight(process, preflight), name="preflight"))
+    host.tasks.append(
+        loop.create_task(_keep_preflight(process, preflight, alarms), name="preflight")
+    )
     if accepted.to_log:
         host.tasks.append(
             loop.create_task(_log_accepted(process, settings.data, accepted), name="accepted")
         )
     for part in parts:
-        host.tasks.extend(loop.create_task(_run(work, process)) for work in part.background)
+        host.tasks.extend(loop.create_task(_run(work, process, alarms)) for work in part.background)
     return host
 
 
-async def _run(work: Callable[[Process], Awaitable[None]], process: Process) -> None:
-    await work(process)
+async def _run(work: Callable[[Process], Awaitable[None]], process: Process, alarms: Alarm) -> None:
+    """Background work, begun anew where it failed: nobody else would see that it ended."""
+    while True:
+        try:
+            await work(process)
+        except Exception as error:  # noqa: BLE001 - told, and tried again
+            alarms("background_failed", {"why": f"{type(error).__name__}: {error}"})
+        await asyncio.sleep(BACKGROUND_AGAIN_S)
 
 
 async def _log_accepted(process: Process, data: Path, accepted: Accepted) -> None:
@@ -291,11 +302,21 @@ async def _follow_readiness(process: Process, server: Server) -> None:
         await asyncio.sleep(READY_EVERY_S)
 
 
-async def _keep_preflight(process: Process, preflight: Preflight) -> None:
+async def _asked(preflight: Preflight) -> list[str]:
+    """What preflight found. That it cannot tell is a problem too."""
+    try:
+        return await preflight()
+    except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows how durable the log is
+        return [f"preflight failed: {type(error).__name__}: {error}"]
+
+
+async def _keep_preflight(process: Process, preflight: Preflight, alarms: Alarm) -> None:
     while True:
         await asyncio.sleep(WEAK_EVERY_S if process.weak else PREFLIGHT_EVERY_S)
-        with contextlib.suppress(OSError):
-            process.weak = await preflight()
+        problems = await _asked(preflight)
+        if problems and problems != process.weak:
+            alarms("log_weak", {"problems": problems})
+        process.weak = problems
 
 
 class _Alarms:

@@ -16,6 +16,10 @@ from services.kernel.entry import MAX_ENTRY_BYTES, MAX_EVENTS
 
 T = TypeVar("T")
 
+RENEW_US = 12 * 3600 * 1_000_000
+"""A writer that was silent for so long begins anew under another id. Readers forget a writer after
+24 hours of log time, and could not tell its next entry from one with others missing before it."""
+
 
 @dataclass(slots=True)
 class InputAppend(Generic[T]):
@@ -33,7 +37,11 @@ class InputWriter(Generic[T]):
     """The inputs of one process for one service. `T`: what a caller gives to know its event by."""
 
     def __init__(self, writer: str) -> None:
-        self._writer = writer
+        self._name = writer
+        self._generation = 0
+        self._last_us = 0
+        self.writer = writer
+        """The writer's id, until it has been silent for long."""
         self._counter = 0
         self._waiting: deque[tuple[entry_pb2.Event, T]] = deque()
         self._unseen: dict[int, InputAppend[T]] = {}
@@ -51,12 +59,18 @@ class InputWriter(Generic[T]):
         """Let an event wait for the next append."""
         self._waiting.append((event, token))
 
-    def next_append(self) -> InputAppend[T] | None:
-        """Begin an append of what waits; None where nothing waits or one is on its way."""
+    def next_append(self, now_us: int) -> InputAppend[T] | None:
+        """Begin an append of what waits; None where nothing waits or one is on its way. `now_us`:
+        this process's clock."""
         if self.in_flight is not None or not self._waiting:
             return None
+        if self._last_us and now_us > self._last_us + RENEW_US and not self._unseen:
+            self._generation += 1
+            self.writer = f"{self._name}.{self._generation}"
+            self._counter = 0
+        self._last_us = now_us
         self._counter += 1
-        entry = entry_pb2.Entry(writer=self._writer, counter=self._counter)
+        entry = entry_pb2.Entry(writer=self.writer, counter=self._counter)
         tokens: list[T] = []
         size = 0
         while self._waiting and len(tokens) < MAX_EVENTS:

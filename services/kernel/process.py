@@ -23,9 +23,9 @@ from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event, Position
 from services.kernel.folding import Folding
 from services.kernel.freshness import Freshness
-from services.kernel.log import Log, LogUnavailable
+from services.kernel.log import Log, LogMessage, LogUnavailable
 from services.kernel.outcomes import Alarm, Outcomes, Submitted
-from services.kernel.reader import LogBroken, ReadEntry
+from services.kernel.reader import END_OF_ENTRY, SEGMENT, LogBroken, ReadEntry
 from services.kernel.recovery import AnyReplica, read_message
 from services.kernel.room import Room
 from services.kernel.shells import Shell, Shells
@@ -33,7 +33,7 @@ from services.kernel.snapshot import Snapshot, SnapshotSet
 from services.kernel.tasks import Tasks
 from services.kernel.telemetry import Tracing
 from services.kernel.telemetry_names import SPAN_ANSWER, SPAN_INPUT
-from services.kernel.witness import Witness
+from services.kernel.witness import Witness, Witnessed
 
 INFO_EVERY_S = 0.2
 """How often the log's head is asked for."""
@@ -122,6 +122,7 @@ class Process:
         self._reached: list[tuple[Position, asyncio.Future[None]]] = []
         self._freshness = Freshness()
         self._room = Room()
+        self._folded = 0
         self._draining = False
         self._live = False
         self.weak: list[str] = []
@@ -141,11 +142,9 @@ class Process:
         last = (await self._log.info(wait_s=5.0)).last_sequence
         noted = self._witness.read() if self._witness else None
         for snapshot_set in (*snapshots, None):
-            if self.folding.begin_from(snapshot_set, last):
-                await self.folding.recover(last, noted, self._feed)
-                if snapshot_set is None or self.folding.is_named(snapshot_set):
-                    break
-                self._alarm("snapshot_unknown", {"sequence": snapshot_set.sequence})
+            if await self._recovered(snapshot_set, last, noted):
+                break
+        self._folded = last
         self._note_witness()
         self._live = True
         self._tasks.spawn("read", self._read_loop())
@@ -154,6 +153,28 @@ class Process:
             self._appending.start_answering(replica)
         if self._has_shells:
             self._tasks.spawn("shells", self._shells.run())
+
+    async def _recovered(
+        self, snapshot_set: SnapshotSet | None, last: int, noted: Witnessed | None
+    ) -> bool:
+        """Fold the log from a snapshot or from nothing; whether that start stands."""
+        if not self.folding.begin_from(snapshot_set, last):
+            return False
+        if snapshot_set is None:
+            await self.folding.recover(last, noted, self._feed)
+            return True
+        about = {"sequence": snapshot_set.sequence}
+        try:
+            await self.folding.recover(last, noted, self._feed)
+        except LogUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - a snapshot is a cache: without it, it is the log's
+            self._alarm("snapshot_unusable", {**about, "why": f"{type(error).__name__}: {error}"})
+            return False
+        if not self.folding.is_named(snapshot_set):
+            self._alarm("snapshot_unknown", about)
+            return False
+        return True
 
     async def drain(self, wait_s: float) -> None:
         """Take no more inputs; let what is under way come to its end, at most `wait_s` seconds."""
@@ -201,7 +222,12 @@ class Process:
 
     @property
     def position(self) -> Position:
-        return self.folding.reader.position
+        return Position(SEGMENT, self._folded, END_OF_ENTRY)
+
+    @property
+    def between_entries(self) -> bool:
+        """Whether every replica and observer here stands at `position`, none of them half-way."""
+        return self._folded == self.folding.reader.state.sequence
 
     @property
     def head(self) -> bytes:
@@ -215,6 +241,10 @@ class Process:
     @property
     def behaviour(self) -> int:
         return self.folding.reader.state.behaviour
+
+    @property
+    def known_behaviour(self) -> int:
+        return min(replica.core.behaviour for replica in self.folding.replicas.values())
 
     @property
     def started_from(self) -> int:
@@ -316,27 +346,29 @@ class Process:
         messages = self._log.read(self.folding.reader.state.sequence)
         try:
             async for batch in messages:
-                for message in batch:
-                    await self._take(read_message(self.folding.reader, message))
+                now = self._now()
+                entries = [await self._take(message, now) for message in batch]
                 self._note_witness()
+                for entry in entries:
+                    self._tell(entry, now)
                 self._after_batch()
         finally:
             await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
 
-    async def _take(self, entry: ReadEntry) -> None:
-        now = self._now()
+    async def _take(self, message: LogMessage, now: float) -> ReadEntry:
+        entry = read_message(self.folding.reader, message)
         replaced = await self.folding.fold(entry, now)
+        self._folded = entry.sequence
         for service, replica in self.folding.replicas.items():
             if service in replaced:
                 self._appending.start_answering(replica)
             else:
                 self._appending.look(replica)
-        self._tell(entry, now)
+        return entry
 
     def _tell(self, entry: ReadEntry, now: float) -> None:
-        """Let callers, followers and projections know of an entry. They are woken here, and run
-        only when the witness has noted the batch."""
-        if self._tracing is not None and entry.writer == self._writer:
+        """Let callers, followers and projections know of an entry that the witness has noted."""
+        if self._tracing is not None and self._appending.wrote(entry):
             self._trace(self._tracing, entry)
         if not entry.is_input:
             self._outcomes.answered(entry)
@@ -370,7 +402,7 @@ class Process:
                 span.end()
 
     def _after_batch(self) -> None:
-        self._freshness.read(self.folding.reader.state.sequence)
+        self._freshness.read(self._folded)
         if self._reached:
             position = self.position
             for wanted, future in list(self._reached):
@@ -385,7 +417,8 @@ class Process:
     async def _info_loop(self) -> None:
         shorter = 0
         while True:
-            read_before = self.folding.reader.state.sequence
+            read_before = self._folded
+            asked_at = self._now()
             try:
                 info = await self._log.info(wait_s=1.0)
             except LogUnavailable:
@@ -402,10 +435,11 @@ class Process:
                         f"missing: entry {read_before} was read, the log ends at "
                         f"{info.last_sequence}",
                     )
+                # Its age counts from the asking: what was stored since then it may not know.
                 self._freshness.told(
-                    info.last_sequence, info.server_time_us, self._now(), self._clock()
+                    info.last_sequence, info.server_time_us, asked_at, self._clock()
                 )
-                self._freshness.read(self.folding.reader.state.sequence)
+                self._freshness.read(self._folded)
             await asyncio.sleep(INFO_EVERY_S)
 
     # ---- the end -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sabot.log.v1 import entry_pb2, events_pb2
 from services.kernel.entry import (
+    KERNEL_INPUT_SUBJECTS,
     EventTypes,
     NotUnderstood,
     decode_entry,
@@ -24,6 +25,8 @@ from services.kernel.event import Event, Position
 
 SEGMENT = 1
 """The only segment so far of every cell's log."""
+END_OF_ENTRY = 0xFFFFFFFF
+"""As an index: everything of the entry."""
 REMEMBERED_COPIES = 64
 """Hashes kept of a writer's last entries on a subject. A writer has one append in flight, so a copy
 that lands late is a copy of one of its last few entries."""
@@ -102,12 +105,15 @@ class LogReader:
         self._heads: deque[bytes] = deque([self.state.head], maxlen=REMEMBERED_HEADS)
         self.heads_unchecked = 0
         """`.out` entries whose cause lies too far back to hold them against it here."""
+        self.copies_unchecked = 0
+        """Copies that came so late that the first one's hash is no longer kept: dropped all the
+        same, since their count was seen."""
         self.accepted_entries: list[int] = []
 
     @property
     def position(self) -> Position:
         """Everything up to here has been read."""
-        return Position(SEGMENT, self.state.sequence, 0xFFFFFFFF)
+        return Position(SEGMENT, self.state.sequence, END_OF_ENTRY)
 
     def head_at(self, sequence: int) -> bytes | None:
         """The chain hash at an entry, if it is still remembered."""
@@ -129,10 +135,12 @@ class LogReader:
         head = next_head(state.head, sequence, subject, headers, payload)
         try:
             read = self._decode(sequence, service, is_input, head, payload)
-        except NotUnderstood as error:
+        except (NotUnderstood, LogBroken) as error:
             if self._accepted.get(sequence) != head:
-                raise LogBroken(sequence, str(error)) from error
+                why = error.why if isinstance(error, LogBroken) else str(error)
+                raise LogBroken(sequence, why) from error
             self.accepted_entries.append(sequence)
+            self._go_on_after(service, is_input, payload)
             read = ReadEntry(sequence, service, is_input, "", 0, head, [], [])
         state.sequence = sequence
         state.head = head
@@ -171,6 +179,16 @@ class LogReader:
         self._events(read)
         return read
 
+    def _go_on_after(self, service: str, is_input: bool, payload: bytes) -> None:
+        """An operator lets an entry pass: what its writer wrote next must pass after it."""
+        try:
+            entry = decode_entry(payload)
+        except NotUnderstood:
+            return
+        if is_input and entry.writer:
+            key = (service, entry.writer)
+            self.state.writers[key] = Writer(entry.counter, self.state.time_us, {})
+
     def _is_copy(self, sequence: int, service: str, entry: entry_pb2.Entry, payload: bytes) -> bool:
         """Whether this writer's entry stands in the log already; by the writer's own count."""
         if not entry.writer or not entry.counter:
@@ -189,7 +207,9 @@ class LogReader:
             writer = state.writers[key] = Writer(0, state.time_us, {})
         if entry.counter <= writer.counter:
             known = writer.copies.get(entry.counter)
-            if known != digest:
+            if known is None:
+                self.copies_unchecked += 1
+            elif known != digest:
                 raise LogBroken(
                     sequence, f"writer {entry.writer} wrote its entry {entry.counter} differently"
                 )
@@ -232,6 +252,9 @@ class LogReader:
         is_input = read.is_input
         for index, proto in enumerate(read.protos):
             body = self._types.decode(proto.type, proto.body)
+            owner = KERNEL_INPUT_SUBJECTS.get(type(body))
+            if owner is not None and owner != read.service:
+                raise NotUnderstood(f"{proto.type} stands on {read.service}, not on {owner}")
             if is_input:
                 state.time_us = max(state.time_us, proto.time_us)
                 if isinstance(body, events_pb2.ActivateBehaviour):

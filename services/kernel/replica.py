@@ -130,7 +130,6 @@ class Replica(Generic[S]):
         self.leading = False
         """Whether this replica wrote the last entry of its subject."""
         self.answers_compared = 0
-        self.failures = 0
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -213,7 +212,6 @@ class Replica(Generic[S]):
         except NOT_DETERMINISTIC:
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong is the answer
-            self.failures += 1
             failed = events_pb2.InputFailed(
                 input_type=str(event.body.DESCRIPTOR.full_name),
                 input_body=encode_body(event.body),

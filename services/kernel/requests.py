@@ -74,5 +74,8 @@ class RequestIds:
 
 
 def uuid7_time_us(request_id: str) -> int:
-    """The time in a UUIDv7, microseconds since 1970 UTC."""
-    return int(request_id[:8] + request_id[9:13], 16) * 1000
+    """The time in a UUIDv7, microseconds since 1970 UTC; 0, long expired, where it is none."""
+    try:
+        return int(request_id[:8] + request_id[9:13], 16) * 1000
+    except ValueError:
+        return 0

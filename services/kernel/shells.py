@@ -87,7 +87,8 @@ class Shells:
             answered = position_of(pending[0].proto.cause) if pending else None
             for body in shell.poll(replica.state.core, now_us, replica.leading, answered):
                 self._tell(shell.service, body, actor)
-            for about, why in shell.problems.items():
-                if self._problems.get(about) != why:
-                    self._problems[about] = why
-                    self._alarm("shell_cannot", {"about": about, "why": why})
+        problems = {key: why for shell in self._shells for key, why in shell.problems.items()}
+        for about, why in problems.items():
+            if self._problems.get(about) != why:
+                self._alarm("shell_cannot", {"about": about, "why": why})
+        self._problems = problems

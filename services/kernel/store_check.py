@@ -103,7 +103,9 @@ class _Walk:
         """Everything up to here is vouched for by an answer or a witness."""
         self._heads: dict[int, bytes] = {0: head}
         self._accepted = accepted
-        self._witnesses = {seen.sequence: (name, seen) for name, seen in witnesses.items()}
+        self._witnesses: dict[int, list[tuple[str, Witnessed]]] = {}
+        for name, seen in witnesses.items():
+            self._witnesses.setdefault(seen.sequence, []).append((name, seen))
         self._highest = max((seen.sequence for seen in witnesses.values()), default=0)
 
     def take(self, message: LogMessage) -> None:
@@ -118,9 +120,7 @@ class _Walk:
             self._answers(sequence, message.payload)
         elif not message.subject.endswith(".in"):
             raise StoreNotTheLog(sequence, f"subject {message.subject!r} is none of a cell")
-        witness = self._witnesses.get(sequence)
-        if witness is not None:
-            name, seen = witness
+        for name, seen in self._witnesses.get(sequence, ()):
             if seen.head != self.head:
                 raise StoreNotTheLog(
                     sequence, f"it, or one before it, is not what process {name} had read"
@@ -145,7 +145,7 @@ class _Walk:
 
     def end(self) -> None:
         if self.sequence < self._highest:
-            name = self._witnesses[self._highest][0]
+            name = self._witnesses[self._highest][0][0]
             raise StoreNotTheLog(
                 self.sequence + 1,
                 f"missing: entries {self.sequence + 1} to {self._highest} were read by process "

@@ -157,10 +157,10 @@ class Operators:
                 await asyncio.sleep(AGAIN_S)
             self.callers.asked["failed decision retried"] += 1
             order = logs.RetryInput(position=position_proto(position))
-            retries = [self._tell_until(failed.service, order)]
+            retries = [self._tell_until("table", order)]
             if self.rng.random() < 0.3:
                 self.callers.asked["failed decision retried twice at once"] += 1
-                retries.append(self._tell_until(failed.service, order))
+                retries.append(self._tell_until("table", order))
             for outcome in await asyncio.gather(*retries):
                 self._retried[outcome.input_position] = position
 

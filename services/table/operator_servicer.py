@@ -10,9 +10,10 @@ from sabot.table.v1 import operator_service_pb2 as operators
 from services.kernel.ask import Told, ask
 from services.kernel.call import Call, position_message, request_hash, rpc
 from services.kernel.edge import Edge
-from services.kernel.errors import UNEXPECTED_OUTCOME, Refused
+from services.kernel.errors import BEHAVIOUR_NOT_POSSIBLE, UNEXPECTED_OUTCOME, Refused
 from services.kernel.tokens import Role
 from services.table.answers import facts_of, obeyed
+from services.table.domain.events import ANSWERS
 from services.table.queries import TableQueries
 
 _DEALERS = (Role.DEALER, Role.SUPERVISOR)
@@ -26,6 +27,8 @@ _Order = (
     | tables.ResumeRound
     | tables.VoidRound
 )
+
+_KERNEL_ANSWERS = frozenset((log.InputIgnored, log.RequestRepeated))
 
 
 class TableOperatorServicer:
@@ -157,7 +160,12 @@ class TableOperatorServicer:
     async def activate_behaviour(
         self, request: operators.ActivateBehaviourRequest, call: Call
     ) -> operators.ActivateBehaviourResponse:
-        """Every service decides by a newer behaviour."""
+        """Every service decides by a newer behaviour. One that this build does not have would stop
+        every process of the cell, and could not be taken back."""
+        in_force, known = self._edge.behaviour, self._edge.known_behaviour
+        if not in_force < request.behaviour <= known:
+            facts = {"behaviour": request.behaviour, "in_force": in_force, "known": known}
+            raise Refused(BEHAVIOUR_NOT_POSSIBLE, facts)
         position = await self._note(log.ActivateBehaviour(behaviour=request.behaviour), call)
         return operators.ActivateBehaviourResponse(position=position_message(position.position))
 
@@ -182,6 +190,7 @@ class TableOperatorServicer:
         return told
 
     async def _note(self, body: Message, call: Call) -> Told:
-        """Put into the log what the kernel itself acts on. Raises Refused."""
-        until: frozenset[type[Message]] = frozenset((log.InputNoted,))
+        """Put into the log what the kernel itself acts on. Raises Refused. What the table answers
+        to it is `InputNoted`, or, to a retry of its own failure, what it decides this time."""
+        until: frozenset[type[Message]] = frozenset((log.InputNoted, *ANSWERS)) - _KERNEL_ANSWERS
         return await ask(self._edge, self._queries, "table", body, call, partner="", until=until)

@@ -41,6 +41,7 @@ class FakeEdge:
     position: Position = Position(1, 10, 0)  # noqa: RUF009  # a tuple never changes
     log_time_us: int = START_US
     behaviour: int = 1
+    known_behaviour: int = 3
     listeners: list[Callable[[list[Event]], None]] = field(default_factory=list)
 
     async def submit(

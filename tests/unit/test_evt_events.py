@@ -278,9 +278,7 @@ async def after_the_fix(store: MemoryStore, position: Position) -> None:
     )
     await mended.over(
         f"{POISONED}-{POISONED_ROUND}",
-        lambda: mended.submit(
-            "settlement", retry, frozenset({settlements.RoundSettled}), SUPERVISOR
-        ),
+        lambda: mended.submit("table", retry, frozenset({settlements.RoundSettled}), SUPERVISOR),
     )
     await play_missing(mended)
     await mended.stop()

@@ -21,7 +21,9 @@ async def test_a_log_that_was_weak_for_a_moment_is_looked_at_again_soon() -> Non
             strong_again.set()
         return found
 
-    keeping = asyncio.create_task(host._keep_preflight(process, preflight))
+    keeping = asyncio.create_task(
+        host._keep_preflight(process, preflight, lambda _kind, _facts: None)
+    )
     try:
         async with asyncio.timeout(host.PREFLIGHT_EVERY_S):
             await strong_again.wait()

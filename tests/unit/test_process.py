@@ -306,3 +306,30 @@ def test_a_process_begins_from_a_snapshot_that_the_log_names_and_from_no_other()
     assert (began > 0, state, alarms) == (True, booked, [])
     assert run_virtual(main(named=False, damaged=False)) == (0, booked, ["snapshot_unknown"])
     assert run_virtual(main(named=True, damaged=True)) == (0, booked, ["snapshot_unknown"])
+
+
+def test_a_snapshot_of_another_log_is_passed_over() -> None:
+    async def main() -> tuple[int, list[str]]:
+        other = Cell()
+        process = await other.process("o", [TABLE, LIMITS])
+        for name in "xyz":
+            await submit(process, name)
+        codec = StateCodec()
+        raw = {core.service: encode_snapshot(codec, core, one) for core, one in process.snapshots()}
+        stale = SnapshotSet(process.position.sequence, raw)
+        await other.stop()
+        cell = Cell()
+        first = await cell.process("a", [TABLE, LIMITS])
+        for name in "abcdef":
+            await submit(first, name)
+        await cell.stop()
+        again = Process(
+            log=MemoryLog(cell.store), types=event_types(), cores=[TABLE, LIMITS], writer="b",
+            build="", clock=clock, alarm=lambda kind, facts: cell.alarms.append((kind, facts)),
+        )  # fmt: skip
+        await again.start([stale])
+        await again.stop()
+        assert again.state("limits").booked == list("abcdef")
+        return again.started_from, [kind for kind, _ in cell.alarms]
+
+    assert run_virtual(main()) == (0, ["snapshot_unusable"])

@@ -8,7 +8,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as table
 from services.events import event_types
 from services.kernel.entry import NotUnderstood, first_head, next_head
-from services.kernel.reader import LogBroken, LogReader
+from services.kernel.reader import REMEMBERED_COPIES, LogBroken, LogReader
 from services.kernel.replica import Replica
 from tests.unit.toy import CELL, TABLE, ToyLog, activate, input_entry, open_table
 
@@ -64,7 +64,7 @@ def test_a_skipped_count_of_a_writer_breaks_the_log() -> None:
 def test_log_time_never_goes_back_and_is_taken_from_inputs_alone() -> None:
     log = ToyLog()
     first = log.append("table.in", input_entry("w", 1, open_table("a"), time_us=500))
-    late = log.append("limits.in", input_entry("w", 1, activate(1), time_us=400))
+    late = log.append("limits.in", input_entry("w", 1, open_table("x"), time_us=400))
     then = log.append("table.in", input_entry("w", 2, open_table("b"), time_us=700))
     assert [e.events[0].time_us for e in (first, late, then)] == [500, 500, 700]
 
@@ -129,3 +129,30 @@ def test_an_operator_may_let_an_entry_pass_by_position_and_hash() -> None:
     wrong = LogReader(CELL, event_types(), accepted={1: b"\0" * 32})
     with pytest.raises(LogBroken):
         wrong.read(1, subject, {}, b"\xff")
+
+
+def test_a_copy_that_comes_very_late_is_dropped_all_the_same() -> None:
+    log = ToyLog()
+    for counter in range(1, REMEMBERED_COPIES + 3):
+        log.append("table.in", input_entry("w", counter, open_table(f"t{counter}")))
+    late = log.append("table.in", input_entry("w", 1, open_table("t1")))
+    assert late.copy
+    assert log.reader.copies_unchecked == 1
+
+
+def test_orders_to_the_whole_cell_stand_on_one_subject_only() -> None:
+    ToyLog().append("table.in", input_entry("w", 1, activate(2)))
+    with pytest.raises(LogBroken, match="stands on limits, not on table"):
+        ToyLog().append("limits.in", input_entry("w", 1, activate(2)))
+
+
+def test_an_operator_may_let_a_gap_of_a_writer_pass_and_the_writer_goes_on() -> None:
+    log = ToyLog()
+    log.append("table.in", input_entry("w", 1, open_table("a")))
+    subject, payload = f"sabot.{CELL}.table.in", input_entry("w", 3, open_table("c"))
+    head = next_head(log.reader.state.head, 2, subject, {}, payload)
+    reader = LogReader(CELL, event_types(), accepted={2: head})
+    reader.read(*log.messages[0])
+    assert reader.read(2, subject, {}, payload).events == []
+    goes_on = reader.read(3, subject, {}, input_entry("w", 4, open_table("d")))
+    assert len(goes_on.events) == 1

@@ -101,8 +101,9 @@ async def test_the_hash_covers_all_that_is_asked_and_not_the_clients_clock() -> 
     bare.CopyFrom(body)
     bare.ClearField("request_hash")
     bare.ClearField("client_time_us")
-    expected = hashlib.sha256(bare.SerializeToString(deterministic=True)).digest()
-    assert body.request_hash == expected
+    content = bare.SerializeToString(deterministic=True)
+    kind = b"sabot.table.v1.PlaceBets"
+    assert body.request_hash == hashlib.sha256(kind + b"\0" + content).digest()
 
 
 @pytest.mark.parametrize(

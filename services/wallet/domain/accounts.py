@@ -49,10 +49,9 @@ def use_request_id(state: WalletState, event: Event, body: Request) -> None:
 
 def answer_request(state: WalletState, event: Event, body: Request) -> Message:
     """Answer one request."""
-    if not event.retried:
-        refused = _refused_by_id(state, event, body)
-        if refused is not None:
-            return refused
+    refused = _refused_by_id(state, event, body)
+    if refused is not None:
+        return refused
     decline = _decline(state, event.partner, body)
     if decline is not None:
         return declined(body, decline)
@@ -145,6 +144,8 @@ def _refused_by_id(state: WalletState, event: Event, body: Request) -> Message |
     match standing:
         case IdStanding.NEW:
             return None
+        case IdStanding.EXPIRED | IdStanding.AHEAD if event.retried:
+            return None  # Its age was judged when it came; a fix may take longer than a day.
         case IdStanding.EXPIRED:
             return declined(body, wallets.DECLINE_REQUEST_EXPIRED)
         case IdStanding.AHEAD:

@@ -84,7 +84,7 @@ Global___ActivateBehaviour: _TypeAlias = ActivateBehaviour  # noqa: Y015
 
 @_typing.final
 class RetryInput(_message.Message):
-    """Input on any service's `in`: decide once more the input that was answered `InputFailed`."""
+    """Input on `table.in`: decide once more the input that was answered `InputFailed`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
