@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc, spec_pb2
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
-from services.cli.fleet import DEFAULT_PORT, Fleet, fleet
+from services.cli.fleet import DEFAULT_PORT, Fleet, at_signals, fleet, give_up_at_signals
 from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
@@ -74,15 +73,17 @@ class RoundTally:
 def run_demo(data: Path, rounds: int | None, tables: int = 1) -> int:
     """Run until `rounds` rounds are over (None: until Ctrl-C); the exit code."""
     telemetry.configure_logging(service="demo", level="WARNING")
-    return event_loop.run(_demo(data, rounds, tables))
+    try:
+        return event_loop.run(_demo(data, rounds, tables))
+    except asyncio.CancelledError:
+        return 1  # a signal while it started
 
 
 async def _demo(data: Path, rounds: int | None, tables: int) -> int:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    give_up_at_signals()
     async with fleet(data, _free_or_default()) as running:
+        at_signals(stop.set)
         print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
         error = await _play(running, rounds, tables, stop)
     if error is not None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,15 +196,32 @@ def prepare_tokens(data: Path) -> tuple[Path, dict[str, str]]:
 def run_up(data: Path, port: int) -> int:
     """Run the embedded fleet until SIGINT or SIGTERM; the exit code."""
     telemetry.configure_logging(service="fleet")
-    return event_loop.run(_up(data, port))
+    try:
+        return event_loop.run(_up(data, port))
+    except asyncio.CancelledError:
+        return 1  # a signal while it started
+
+
+def at_signals(do: Callable[[], object]) -> None:
+    """Do this at SIGINT and SIGTERM. While a fleet starts that is to give up, then to drain."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, do)
+
+
+def give_up_at_signals() -> None:
+    """End the calling task at SIGINT and SIGTERM."""
+    task = asyncio.current_task()
+    if task is not None:
+        at_signals(task.cancel)
 
 
 async def _up(data: Path, port: int) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    give_up_at_signals()
     async with fleet(data, port) as running:
+        at_signals(stop.set)
         print(
             f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}", flush=True
         )

@@ -7,6 +7,7 @@ import hashlib
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
 from services.games.cards import CARDS_PER_DECK
+from services.games.currencies import EXPONENTS
 from services.games.money import MAX_STAKE_MINOR, Rounding
 from services.games.odds import NO_COMMISSION, Odds, whole_step
 
@@ -156,6 +157,8 @@ def _shoe_faults(rule_set: rule_set_pb2.RuleSet) -> list[str]:
 def table_faults(spec: spec_pb2.TableSpec) -> list[str]:
     """What does not fit together in what shall govern a table, in words; empty: nothing."""
     faults = rule_set_faults(spec.rule_set)
+    if spec.currency_code not in EXPONENTS:
+        faults.append(f"{spec.currency_code} is no currency of ISO 4217")
     offered = [offer.bet for offer in spec.rule_set.bets]
     limited = [limit.bet for limit in spec.limits]
     missing = [bet for bet in offered if bet not in limited]

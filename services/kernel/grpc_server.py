@@ -281,6 +281,8 @@ class _Method:
             if span is not None:
                 call = _traced(call, span)
             async for message in self._served(request, call):
+                if self._tokens.caller(call.authorization[7:]) is None:
+                    raise errors.Refused(errors.TOKEN_UNKNOWN)  # revoked meanwhile
                 yield message.SerializeToString()
             code = grpc.StatusCode.OK
         except (asyncio.CancelledError, GeneratorExit):

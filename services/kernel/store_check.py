@@ -73,6 +73,8 @@ def check_store(
     although they cannot be understood, with the chain hash there. `notes`: by block.
     """
     trusted = {} if hash_all else _trusted(folder, notes or {})
+    if not (folder / "meta.inf").exists():
+        raise StoreNotTheLog(1, "the stream's own description (meta.inf) is gone from the store")
     walk = _Walk(first_head(cell), witnesses, accepted or {})
     torn = False
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 
@@ -25,8 +24,7 @@ class Tasks:
         """End one, and wait until it has ended."""
         task = self._tasks.pop(name)
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.gather(task, return_exceptions=True)
 
     def cancel_all(self) -> None:
         """Have all end, without waiting."""
@@ -36,9 +34,7 @@ class Tasks:
     async def end(self) -> None:
         """End all, and wait until they have ended."""
         self.cancel_all()
-        for task in list(self._tasks.values()):
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
 
     def _done(self, task: asyncio.Task[None]) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 _RECORD = struct.Struct(">Q32s32s")
+_WAY_OUT = (
+    "; if the log is known to be whole, move the file away: the next start notes the log anew"
+)
 
 
 class Witnessed(NamedTuple):
@@ -70,10 +73,14 @@ class FileWitness:
         if not raw:
             return None
         if len(raw) != _RECORD.size:
-            raise WitnessDamaged(f"{self.path.name} has {len(raw)} bytes, not {_RECORD.size}")
+            raise WitnessDamaged(
+                f"the witness {self.path} has {len(raw)} bytes, not {_RECORD.size}{_WAY_OUT}"
+            )
         sequence, head, check = _RECORD.unpack(raw)
         if check != _check(sequence, head):
-            raise WitnessDamaged(f"{self.path.name} does not match its own checksum")
+            raise WitnessDamaged(
+                f"the witness {self.path} does not match its own checksum{_WAY_OUT}"
+            )
         return Witnessed(sequence, head)
 
     def write(self, sequence: int, head: bytes) -> None:

@@ -28,7 +28,7 @@ _Order = (
     | tables.VoidRound
 )
 
-_KERNEL_ANSWERS = frozenset((log.InputIgnored, log.RequestRepeated))
+_KERNEL_ANSWERS: frozenset[type[Message]] = frozenset((log.InputIgnored, log.RequestRepeated))
 
 
 class TableOperatorServicer:
@@ -192,5 +192,6 @@ class TableOperatorServicer:
     async def _note(self, body: Message, call: Call) -> Told:
         """Put into the log what the kernel itself acts on. Raises Refused. What the table answers
         to it is `InputNoted`, or, to a retry of its own failure, what it decides this time."""
-        until: frozenset[type[Message]] = frozenset((log.InputNoted, *ANSWERS)) - _KERNEL_ANSWERS
+        noted: frozenset[type[Message]] = frozenset((log.InputNoted,))
+        until = (noted | ANSWERS) - _KERNEL_ANSWERS
         return await ask(self._edge, self._queries, "table", body, call, partner="", until=until)

@@ -7,10 +7,11 @@ from google.protobuf.message import Message
 from sabot.money.v1.money_pb2 import Money
 from sabot.wallet.v1 import events_pb2 as events
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
+from services.games.currencies import EXPONENTS
 from services.kernel.ask import Told, ask, await_position
 from services.kernel.call import Call, position_message, request_hash, rpc
 from services.kernel.edge import Edge
-from services.kernel.errors import UNEXPECTED_OUTCOME, Refused
+from services.kernel.errors import INVALID_REQUEST, UNEXPECTED_OUTCOME, FieldViolation, Refused
 from services.kernel.event import Position
 from services.kernel.tokens import Role
 from services.refusals.wallet import ACCOUNT_NOT_FOUND, declined
@@ -44,14 +45,17 @@ class WalletServicer:
         self, request: wallets.OpenAccountRequest, call: Call
     ) -> wallets.OpenAccountResponse:
         """An account with one currency."""
+        if request.currency_code not in EXPONENTS:
+            told = FieldViolation("currency_code", "currency.known", "is no currency of ISO 4217")
+            raise Refused(INVALID_REQUEST, fields=[told])
         body = events.OpenAccount(
             request_id=request.request_id,
             account_id=request.account_id,
             currency_code=request.currency_code,
         )
-        told = await self._ask(body, events.AccountOpened, call, call.partner())
+        opened = await self._ask(body, events.AccountOpened, call, call.partner())
         return wallets.OpenAccountResponse(
-            position=position_message(told.position), replayed=told.replayed
+            position=position_message(opened.position), replayed=opened.replayed
         )
 
     @rpc(partners=True, deadline=True)

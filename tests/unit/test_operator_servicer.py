@@ -145,3 +145,16 @@ async def test_what_the_kernel_acts_on_is_noted() -> None:
     with pytest.raises(Refused) as caught:
         await door.operator.retry_input(again, SAM)
     assert caught.value.reason.name == "INPUT_IGNORED"
+
+
+@pytest.mark.parametrize("behaviour", [1, 4])
+async def test_a_behaviour_that_would_stop_the_cell_is_refused_before_it_is_in_the_log(
+    behaviour: int,
+) -> None:
+    door = Door(log.InputNoted())
+    with pytest.raises(Refused) as caught:
+        await door.operator.activate_behaviour(
+            operators.ActivateBehaviourRequest(behaviour=behaviour), SAM
+        )
+    assert caught.value.reason.name == "BEHAVIOUR_NOT_POSSIBLE"
+    assert door.edge.submitted == []

@@ -9,6 +9,7 @@ import pytest
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
 from services.games.money import MAX_STAKE_MINOR, Rounding
+from services.games.currencies import EXPONENTS
 from services.games.rule_sets import (
     all_rule_sets,
     baccarat,
@@ -188,3 +189,13 @@ def test_mon_4_a_table_warns_of_profits_that_are_no_whole_minor_unit() -> None:
         "banker: with a stake step of 10 some profits are no whole minor unit and are rounded; "
         "a step of 20 makes them whole"
     )
+
+
+def test_mon_2_a_table_is_in_a_currency_that_there_is() -> None:
+    of = spec()
+    for code in ("EUR", "JPY", "KWD"):
+        of.currency_code = code
+        assert table_faults(of) == []
+    of.currency_code = "ZZZ"
+    assert table_faults(of) == ["ZZZ is no currency of ISO 4217"]
+    assert {EXPONENTS[code] for code in ("JPY", "EUR", "KWD")} == {0, 2, 3}
