@@ -30,6 +30,11 @@ MAX_WAIT_S = 30.0
 """The longest that a call waits for its outcome, whatever its deadline."""
 ANSWER_S = 0.02
 """Kept back from the deadline, so that "outcome unknown" still reaches the caller."""
+MAX_DIGITS = 19
+"""Of a number in a token: longer ones are nobody's position, and take long to read."""
+MAX_SEGMENT = (1 << 13) - 1
+MAX_SEQUENCE = (1 << 40) - 1
+"""The greatest place that a log can have, as projections keep it."""
 PAGE_BYTES = 1024 * 1024
 """A page ends at this size, whatever its count: clients take 4 MiB by default."""
 
@@ -161,7 +166,10 @@ def position_from_text(text: str, reason: Reason) -> Position:
     parts = text.split("/")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
         raise Refused(reason)
-    return Position(int(parts[0]), int(parts[1]), int(parts[2]))
+    segment, sequence, index = (int(part) if len(part) <= MAX_DIGITS else -1 for part in parts)
+    if not 0 <= segment <= MAX_SEGMENT or not 0 <= sequence <= MAX_SEQUENCE or index < 0:
+        raise Refused(reason)
+    return Position(segment, sequence, index)
 
 
 def fill_page(items: Sequence[_Item], limit: int, size: Callable[[_Item], int]) -> int:
