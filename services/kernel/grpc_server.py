@@ -281,8 +281,7 @@ class _Method:
             if span is not None:
                 call = _traced(call, span)
             async for message in self._served(request, call):
-                if self._tokens.caller(call.authorization[7:]) is None:
-                    raise errors.Refused(errors.TOKEN_UNKNOWN)  # revoked meanwhile
+                self._check_still_known(call)
                 yield message.SerializeToString()
             code = grpc.StatusCode.OK
         except (asyncio.CancelledError, GeneratorExit):
@@ -324,6 +323,11 @@ class _Method:
             telemetry.sampled(traceparent) if traceparent else "",
             authorization,
         )
+
+    def _check_still_known(self, call: Call) -> None:
+        """A stream ends with its token. Raises Refused."""
+        if self._tokens.caller(call.authorization[7:]) is None:
+            raise errors.Refused(errors.TOKEN_UNKNOWN)
 
     def _refuse(self, context: _Context, error: Exception, language: str) -> grpc.StatusCode:
         """Answer an error from the catalogue."""

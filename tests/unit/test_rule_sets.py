@@ -8,8 +8,8 @@ import pytest
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
-from services.games.money import MAX_STAKE_MINOR, Rounding
 from services.games.currencies import EXPONENTS
+from services.games.money import MAX_STAKE_MINOR, Rounding
 from services.games.rule_sets import (
     all_rule_sets,
     baccarat,
