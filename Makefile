@@ -36,7 +36,7 @@ test-long: setup ## run the long campaigns: kills, power cuts, many seeds [SEEDS
 lint: setup ## check style, format and the layering of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: setup ## put Python and protos into their format and mend what can be mended
 	$(BIN)/ruff check --fix-only --exit-zero .
