@@ -155,7 +155,7 @@ async def start(
         tracing=watch.tracing,
         accepted=accepted.entries,
     )
-    projectors = await _projectors(parts, process, log, types, settings, accepted, alarms)
+    projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
     process.weak = await _asked(preflight)
     try:
         await process.start(SnapshotFolder(settings.data / "snapshots").sets())
@@ -226,6 +226,7 @@ async def _log_accepted(process: Process, data: Path, accepted: Accepted) -> Non
 
 async def _projectors(
     parts: Sequence[Parts],
+    name: str,
     process: Process,
     log: Log,
     types: EventTypes,
@@ -243,7 +244,7 @@ async def _projectors(
         service = part.core.service
         projector = Projector(
             part.projection,
-            database_url(settings.data, service),
+            database_url(settings.data, database_name(name, service)),
             read_events,
             on_failure=partial(_projection_stopped, alarms, service),
         )
@@ -256,6 +257,13 @@ async def _projectors(
 def _projection_stopped(alarms: _Alarms, service: str, error: Exception) -> None:
     """Bets go on; what is asked of this projection is answered as unavailable."""
     alarms("projection_stopped", {"service": service, "why": str(error)})
+
+
+def database_name(name: str, service: str) -> str:
+    """What the database of a service's projection is called in the process `name`. Replicas that
+    share a folder have one each: one that was stopped within a transaction would hold up
+    another."""
+    return name if name.startswith(f"{service}-") else service
 
 
 def database_url(data: Path, service: str) -> str:

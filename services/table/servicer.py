@@ -44,6 +44,9 @@ BETS_PAGE = 100
 _LAST_SECOND = 253_402_300_799
 """The end of the year 9999, the latest that a Timestamp may say."""
 
+LAG_S = 2.0
+"""How long a query waits for its projection before it says that something does not exist."""
+
 
 class PartnerServicer:
     """The partners' front door at the tables."""
@@ -114,6 +117,10 @@ class PartnerServicer:
             await await_position(self._queries.reached, request.at_least, call)
         position = self._queries.position
         found = await self._queries.round(request.round_id)
+        if found is None and await self._queries.reached(self._edge.position, call.wait_s(LAG_S)):
+            # It may have opened since the projection last looked; this process knows.
+            position = self._queries.position
+            found = await self._queries.round(request.round_id)
         if found is None:
             raise Refused(ROUND_NOT_FOUND, {"round_id": request.round_id})
         return partners.GetRoundResponse(round=found, position=position_message(position))
