@@ -25,9 +25,9 @@ APPEND_WAIT_S = 2.0
 """How long one sending of an append waits for its acknowledgement before it is sent again."""
 RESEND_PAUSE_S = 0.05
 """Between two sendings of the same append, so that a server that is down is not flooded."""
-SILENT_AFTER = 5
-"""Sendings of one append without an answer before an alarm, and again after as many more: about ten
-seconds, longer than the election of a new leader mostly takes."""
+SILENT_S = 20.0
+"""An append without an answer for so long is an alarm, and again after as long: more than the
+election of a new leader takes."""
 REFUSED_PAUSE_S = 0.5
 """Before answers are offered again to a log that refused them (full)."""
 GATHER_SHARE = 4
@@ -99,7 +99,7 @@ class Appending:
 
     async def _send_answers(self, replica: AnyReplica, append: Append) -> None:
         subject = f"sabot.{self._log.cell}.{replica.core.service}.out"
-        unknown = 0
+        told_at = asyncio.get_running_loop().time()
         while replica.in_flight is append:
             try:
                 sequence = await self._log.append(
@@ -109,8 +109,7 @@ class Appending:
                 now = asyncio.get_running_loop().time()
                 replica.fence_lost(append, lost.last_sequence, now)
             except AppendUnknown as why:
-                unknown += 1
-                self._tell_silence(subject, unknown, why)
+                told_at = self._tell_silence(subject, told_at, why)
                 await asyncio.sleep(RESEND_PAUSE_S)
             except AppendRefused as refused:
                 self.full = isinstance(refused, LogFull)
@@ -194,14 +193,13 @@ class Appending:
     async def _send_inputs(
         self, subject: str, writer: InputWriter[Submitted], append: InputAppend[Submitted]
     ) -> None:
-        unknown = 0
+        told_at = asyncio.get_running_loop().time()
         while writer.in_flight is append:
             try:
                 await self._log.append(subject, append.payload, expected=None, wait_s=APPEND_WAIT_S)
             except AppendUnknown as why:
                 append.maybe_stored = True
-                unknown += 1
-                self._tell_silence(subject, unknown, why)
+                told_at = self._tell_silence(subject, told_at, why)
                 await asyncio.sleep(RESEND_PAUSE_S)
             except AppendRefused as refused:
                 lost = writer.refused(append)
@@ -218,10 +216,14 @@ class Appending:
             else:
                 writer.stored(append)
 
-    def _tell_silence(self, subject: str, unknown: int, why: AppendUnknown) -> None:
-        """A server that does not take an append, sending after sending, is for a person to see."""
-        if unknown % SILENT_AFTER == 0:
-            self._alarm("log_does_not_answer", {"subject": subject, "why": str(why)})
+    def _tell_silence(self, subject: str, told_at: float, why: AppendUnknown) -> float:
+        """A server that takes no append for long is for a person to see. `told_at`: when the
+        sending began, or an alarm was last raised; the same from now on."""
+        now = asyncio.get_running_loop().time()
+        if now - told_at < SILENT_S:
+            return told_at
+        self._alarm("log_does_not_answer", {"subject": subject, "why": str(why)})
+        return now
 
     async def _gather(self, waiting: Callable[[], int]) -> None:
         """Under load, let more events come together before an append: each entry costs every
