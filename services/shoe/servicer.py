@@ -21,7 +21,7 @@ class ShoeServicer:
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_shoe(self, request: shoes.GetShoeRequest, call: Call) -> shoes.GetShoeResponse:
-        """A shoe's commitments, and the cards opened so far with what proves them."""
+        """A shoe's commitments, and the cards that lay open so far with what proves them."""
         del call
         state: ShoeState = self._edge.state("shoe")
         shoe = state.shoes.get(request.shoe_id)
@@ -30,6 +30,7 @@ class ShoeServicer:
         opened = [
             events.Card(index=index, card=card.card, salt=card.salt)
             for index, card in sorted(shoe.opened.items())
+            if card.shown
         ]
         return shoes.GetShoeResponse(
             shoe_id=shoe.shoe_id,

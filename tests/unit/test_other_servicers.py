@@ -248,7 +248,7 @@ async def test_rule_sets_are_told_one_by_one_and_all() -> None:
     assert caught.value.reason.name == "RULE_SET_NOT_FOUND"
 
 
-async def test_vis_3_a_shoe_tells_what_was_opened_and_no_secret() -> None:
+async def test_vis_3_a_shoe_tells_what_lay_open_and_no_secret() -> None:
     shoe = Shoe(
         shoe_id="t1-s1",
         table_id="t1",
@@ -260,15 +260,20 @@ async def test_vis_3_a_shoe_tells_what_was_opened_and_no_secret() -> None:
         sealed_order=b"the secret order",
         key_id="k1",
         asked_by=Position(1, 1, 0),
-        gone=9,
-        opened={8: OpenedCard("TD", b"t" * 16), 0: OpenedCard("7S", b"s" * 16)},
+        gone=10,
+        opened={
+            9: OpenedCard("TD", b"t" * 16, shown=True),
+            8: OpenedCard("4C", b"burned" + b"b" * 10),
+            0: OpenedCard("7S", b"s" * 16, shown=True),
+        },
     )
     servicer = ShoeServicer(FakeEdge(states={"shoe": ShoeState(shoes={"t1-s1": shoe})}))
     found = await servicer.get_shoe(shoes.GetShoeRequest(shoe_id="t1-s1"), NORTH)
-    assert [(card.index, card.card) for card in found.opened] == [(0, "7S"), (8, "TD")]
+    assert [(card.index, card.card) for card in found.opened] == [(0, "7S"), (9, "TD")]
     assert found.root == hashlib.sha256(shoe.commitments).digest()
-    assert (found.cards, found.gone, found.cut_at) == (416, 9, 409)
+    assert (found.cards, found.gone, found.cut_at) == (416, 10, 409)
     assert b"secret" not in found.SerializeToString()
+    assert b"burned" not in found.SerializeToString()
     with pytest.raises(Refused) as caught:
         await servicer.get_shoe(shoes.GetShoeRequest(shoe_id="t1-s2"), NORTH)
     assert caught.value.reason.name == "SHOE_NOT_FOUND"

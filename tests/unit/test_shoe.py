@@ -242,6 +242,23 @@ def test_whatever_is_opened_has_left_the_shoe() -> None:
     )
 
 
+def test_vis_3_dealt_cards_are_told_from_burned_ones() -> None:
+    """Only the shown card, and what was dealt before a round was voided, ever lay open."""
+    game = ready().given(round_opened(1), called(1), opening(SEVEN_FIRST, FIRST, 4, "t1-1"))
+    game.given(called(1, (PLAYER,), before=4), voided(1), closed(1), round_opened(2), called(2))
+    game.given(opening(SEVEN_FIRST, FIRST + 4, 1, "t1-1"))  # too late: burned
+    game.given(opening(SEVEN_FIRST, FIRST + 4, 4, "t1-2"))  # not called: burned
+    game.when(opening(SEVEN_FIRST, FIRST + 20, 4, "t1-2")).then(IMPOSSIBLE)  # out of order
+    game.given(opening(SEVEN_FIRST, FIRST + 8, 4, "t1-2"))
+    opened = game.state.shoes[S1].opened
+    assert len(opened) == 17
+    assert sorted(index for index, card in opened.items() if card.shown) == [
+        0,
+        *range(FIRST, FIRST + 4),
+        *range(FIRST + 8, FIRST + 12),
+    ]
+
+
 # ---- the end of a shoe -------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ call, the cut card and the last round (BAC-3), `ShoeClosed`, `ShoeRevealed`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never, cast
 
 from google.protobuf.message import Message
@@ -66,6 +67,7 @@ def evolve(state: ShoeState, event: Event) -> None:
             note_cards(state, body)
         case shoes.CardsDealt():
             _leave(state, body.shoe_id, body.cards[-1].index + 1)
+            _show(state, body.shoe_id, [card.index for card in body.cards])
         case shoes.CardsBurned():
             _burn(state, body)
         case rules.DrawCalled():
@@ -204,6 +206,7 @@ def _stand(state: ShoeState, event: Event, body: shoes.ShoeOpened) -> None:
 def _burn(state: ShoeState, body: shoes.CardsBurned) -> None:
     _leave(state, body.shoe_id, body.opened[-1].index + 1 + body.face_down, burned=True)
     if body.reason == shoes.BURN_REASON_SHOE_START:
+        _show(state, body.shoe_id, [card.index for card in body.opened])
         shoe = state.shoes.get(body.shoe_id)
         if shoe is not None:
             shoe.standing = Standing.READY
@@ -216,6 +219,14 @@ def _leave(state: ShoeState, shoe_id: str, gone: int, *, burned: bool = False) -
         shoe.gone = gone
         if not burned:
             shoe.call = None
+
+
+def _show(state: ShoeState, shoe_id: str, indices: Sequence[int]) -> None:
+    """Cards lie open at the table (VIS-3)."""
+    shoe = state.shoes.get(shoe_id)
+    if shoe is not None:
+        for index in indices:
+            shoe.opened[index].shown = True
 
 
 def _call(state: ShoeState, event: Event, body: rules.DrawCalled) -> None:
@@ -269,7 +280,7 @@ def _close_shoe(state: ShoeState, event: Event, body: shoes.ShoeClosed) -> None:
 
 CORE: Core[ShoeState] = Core(
     service=SERVICE,
-    schema=1,
+    schema=2,
     behaviour=1,
     state_type=ShoeState,
     initial=ShoeState,

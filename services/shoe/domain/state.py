@@ -36,6 +36,9 @@ class OpenedCard:
 
     card: str
     salt: bytes
+    shown: bool = False
+    """Whether it was dealt, or shown at the start of the shoe. What was burned, or opened and left
+    where it was, is told to nobody (VIS-3)."""
 
 
 @dataclass(slots=True)

@@ -73,7 +73,7 @@ class GetShoeResponse(_message.Message):
     """One commitment of 32 bytes for each card, joined."""
     @_builtins.property
     def opened(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Card]:
-        """The cards opened so far, with their salts."""
+        """The cards that lay open so far, with their salts."""
 
     @_builtins.property
     def position(self) -> _entry_pb2.Position:

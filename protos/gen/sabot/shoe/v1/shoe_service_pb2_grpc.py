@@ -47,7 +47,8 @@ class ShoeServiceServicer:
     """
 
     def GetShoe(self, request, context):
-        """The commitments of a shoe and the cards opened so far; undealt and burned cards are never told.
+        """The commitments of a shoe and the cards that lay open so far: the first one, and those dealt.
+        Undealt and burned cards are never told.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

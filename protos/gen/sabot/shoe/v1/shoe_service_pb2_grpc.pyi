@@ -34,7 +34,9 @@ class ShoeServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ShoeServiceAsyncStub: ...
     GetShoe: _grpc.UnaryUnaryMultiCallable[_shoe_service_pb2.GetShoeRequest, _shoe_service_pb2.GetShoeResponse]
-    """The commitments of a shoe and the cards opened so far; undealt and burned cards are never told."""
+    """The commitments of a shoe and the cards that lay open so far: the first one, and those dealt.
+    Undealt and burned cards are never told.
+    """
 
 @_typing.type_check_only
 class ShoeServiceAsyncStub(ShoeServiceStub):
@@ -42,7 +44,9 @@ class ShoeServiceAsyncStub(ShoeServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetShoe: _aio.UnaryUnaryMultiCallable[_shoe_service_pb2.GetShoeRequest, _shoe_service_pb2.GetShoeResponse]  # type: ignore[assignment]
-    """The commitments of a shoe and the cards opened so far; undealt and burned cards are never told."""
+    """The commitments of a shoe and the cards that lay open so far: the first one, and those dealt.
+    Undealt and burned cards are never told.
+    """
 
 class ShoeServiceServicer(metaclass=_abc_1.ABCMeta):
     """The shoes at the tables."""
@@ -53,6 +57,8 @@ class ShoeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _shoe_service_pb2.GetShoeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_shoe_service_pb2.GetShoeResponse, _abc.Awaitable[_shoe_service_pb2.GetShoeResponse]]:
-        """The commitments of a shoe and the cards opened so far; undealt and burned cards are never told."""
+        """The commitments of a shoe and the cards that lay open so far: the first one, and those dealt.
+        Undealt and burned cards are never told.
+        """
 
 def add_ShoeServiceServicer_to_server(servicer: ShoeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
