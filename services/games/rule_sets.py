@@ -92,6 +92,16 @@ def odds_of(offer: rule_set_pb2.BetOffer) -> Odds:
     return Odds(offer.pays.numerator, offer.pays.denominator)
 
 
+def line_of(offer: rule_set_pb2.BetOffer, line: str) -> Odds | None:
+    """What a win by this pay line pays before commission; None where the offer has no such line."""
+    if not line:
+        return odds_of(offer) if offer.HasField("pays") else None
+    for one in offer.lines:
+        if one.line == line:
+            return Odds(one.pays.numerator, one.pays.denominator)
+    return None
+
+
 def commission_of(offer: rule_set_pb2.BetOffer) -> Odds:
     """The commission on the winnings."""
     if not offer.HasField("commission"):

@@ -18,8 +18,9 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.games.baccarat import Side, burn_count, is_natural, next_draw
 from services.games.baccarat_bets import PAYS, Dealt, dealt, judge
+from services.games.bets import pays_of
 from services.games.money import Rounding, Verdict, settled
-from services.games.odds import NO_COMMISSION, Odds
+from services.games.odds import EVENS, NO_COMMISSION, Odds
 from services.games.rule_sets import baccarat
 from services.rules.domain.core import CORE as RULES
 from services.settlement.domain.core import CORE as SETTLEMENT
@@ -67,7 +68,8 @@ def check(case: dict[str, Any], bet: dict[str, Any], rounding: Rounding) -> None
     kind = kind_of(bet["bet"], case["mode"])
     judged = judge(kind, hands_of(case))
     commission = COMMISSION if kind == "banker" else NO_COMMISSION
-    money = settled(bet["stake"], judged.verdict, judged.pays or PAYS[kind], rounding, commission)
+    pays = pays_of(PAYS[kind], judged.line) if judged.verdict is Verdict.WON else EVENS
+    money = settled(bet["stake"], judged.verdict, pays, rounding, commission)
     what = f"{case['id']} {kind} {rounding}"
     assert RESULTS[judged.verdict] == bet["result"], what
     assert money.payout_minor == bet["stake"] + money.profit_minor, what

@@ -24,6 +24,7 @@ from services.games.baccarat import (
     winner,
 )
 from services.games.baccarat_bets import JUDGES, PAYS, dealt, judge
+from services.games.bets import pays_of
 from services.games.cards import CARDS, RANKS, SUITS, is_card, pack, rank_of, suit_of
 from services.games.money import Rounding, Verdict, divided, settled
 from services.games.odds import EVENS, NO_COMMISSION, Odds, after_commission, whole_step
@@ -231,7 +232,7 @@ def test_bac_9_the_higher_total_wins() -> None:
 def paid(bet: str, stake: int, player: str, banker: str, commission: Odds = NO_COMMISSION) -> int:
     """All that is paid back."""
     judged = judge(bet, dealt(player.split(), banker.split()))
-    pays = judged.pays or PAYS[bet]
+    pays = pays_of(PAYS[bet], judged.line) if judged.verdict is Verdict.WON else EVENS
     return settled(stake, judged.verdict, pays, Rounding.DOWN, commission).payout_minor
 
 

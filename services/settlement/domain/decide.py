@@ -1,4 +1,4 @@
-"""What settlement answers: what every account is paid, in steps (rules BAC-20, BAC-21, BAC-24).
+"""What settlement answers: what every account is paid, in steps.
 
 `ResultAccepted` begins; the last `BetsSettled` of an unfinished step, read back, goes on. A round
 without bets is settled too: the wallet's `RoundPaid` waits for `RoundSettled`.
@@ -11,17 +11,23 @@ from typing import assert_never, cast
 
 from google.protobuf.message import Message
 
-from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.games.baccarat_bets import Dealt, dealt, judge
+from services.games.bets import Judged, ResultUnusable
 from services.games.money import Rounding, Verdict, settled
-from services.games.odds import Odds
-from services.games.rule_sets import commission_of, odds_of, rounding_of
+from services.games.odds import EVENS, Odds
+from services.games.registry import Judging, judging
+from services.games.rule_sets import commission_of, line_of, rounding_of
 from services.kernel.event import Answers, Event, InvariantViolated, Unfinished
 from services.settlement.domain.events import Folded
-from services.settlement.domain.state import STEP_BETS, Round, SettlementState, running_round
+from services.settlement.domain.state import (
+    STEP_BETS,
+    Round,
+    SettlementState,
+    StakedBet,
+    running_round,
+)
 
 _OUTCOMES = {
     Verdict.WON: settlement.OUTCOME_WON,
@@ -72,7 +78,7 @@ def _step(table_id: str, running: Round) -> Answers:
                 table_id=table_id,
                 round_id=running.round_id,
                 currency_code=running.currency_code,
-                bets=[paying.bet(bet_id, *bet) for bet_id, bet in bets.items()],
+                bets=[paying.bet(bet_id, bet) for bet_id, bet in bets.items()],
                 rule_set_hash=running.rule_set.hash,
             )
         )
@@ -89,60 +95,58 @@ def _step(table_id: str, running: Round) -> Answers:
 
 
 class _Paying:
-    """What the bets of a decided round are paid: each kind is judged once, each stake divided once
-    (rule MON-1)."""
+    """What the bets of a decided round are paid: each kind and position is judged once, each stake
+    divided once (rule MON-1)."""
 
     def __init__(self, running: Round) -> None:
         rule_set = running.rule_set
-        if rule_set.game != rule_set_pb2.GAME_BACCARAT:
-            raise InvariantViolated(f"{running.round_id}: game {rule_set.game} has no settlement")
         self._round_id = running.round_id
-        self._hands = _hands(running)
+        self._judging = _judging(running)
         self._rounding: Rounding = rounding_of(rule_set)
         self._offers = {offer.bet: offer for offer in rule_set.bets}
-        self._judged: dict[str, tuple[Verdict, Odds, Odds]] = {}
+        self._judged: dict[tuple[str, str], tuple[Judged, Odds, Odds]] = {}
 
-    def bet(self, bet_id: str, bet: str, stake_minor: int) -> settlement.SettledBet:
+    def bet(self, bet_id: str, staked: StakedBet) -> settlement.SettledBet:
         """One bet, settled."""
-        found = self._judged.get(bet)
+        place = (staked.bet, staked.position)
+        found = self._judged.get(place)
         if found is None:
-            found = self._judged[bet] = self._judge(bet_id, bet)
-        verdict, pays, commission = found
-        money = settled(stake_minor, verdict, pays, self._rounding, commission)
+            found = self._judged[place] = self._judge(bet_id, staked)
+        judged, pays, commission = found
+        money = settled(staked.stake_minor, judged.verdict, pays, self._rounding, commission)
         return settlement.SettledBet(
             bet_id=bet_id,
-            bet=bet,
-            stake_minor=stake_minor,
-            outcome=_OUTCOMES[verdict],
+            bet=staked.bet,
+            position=staked.position,
+            line=judged.line,
+            stake_minor=staked.stake_minor,
+            outcome=_OUTCOMES[judged.verdict],
             profit_minor=money.profit_minor,
             payout_minor=money.payout_minor,
             commission_minor=money.commission_minor,
         )
 
-    def _judge(self, bet_id: str, bet: str) -> tuple[Verdict, Odds, Odds]:
-        offer = self._offers.get(bet)
+    def _judge(self, bet_id: str, staked: StakedBet) -> tuple[Judged, Odds, Odds]:
+        offer = self._offers.get(staked.bet)
         if offer is None:
             raise InvariantViolated(
-                f"{bet_id}: {bet!r} is no bet of the rules that govern {self._round_id}"
+                f"{bet_id}: {staked.bet!r} is no bet of the rules that govern {self._round_id}"
             )
-        judged = judge(bet, self._hands)
-        return judged.verdict, judged.pays or odds_of(offer), commission_of(offer)
+        judged = self._judging(staked.bet, staked.position)
+        pays = EVENS
+        if judged.verdict is Verdict.WON:
+            found = line_of(offer, judged.line)
+            if found is None:
+                raise InvariantViolated(f"{bet_id}: {staked.bet} has no line {judged.line!r}")
+            pays = found
+        return judged, pays, commission_of(offer)
 
 
-def _hands(running: Round) -> Dealt:
-    """The cards of the accepted result, with the totals worked out anew.
-
-    Settlement does not take the winner's word for it: a result that contradicts its own cards is a
-    bug upstream, and nothing is paid on it."""
-    result = running.result
-    if result is None or not result.HasField("baccarat"):
-        raise InvariantViolated(f"{running.round_id}: no baccarat result to settle by")
-    told = result.baccarat
-    hands = dealt(told.player_cards, told.banker_cards)
-    if (told.player_total, told.banker_total, told.winner) != (
-        hands.player_total,
-        hands.banker_total,
-        hands.winner.value,
-    ):
-        raise InvariantViolated(f"{running.round_id}: the result contradicts its cards")
-    return hands
+def _judging(running: Round) -> Judging:
+    """How the round's bets are judged: by the result that the table accepted."""
+    if running.result is None:
+        raise InvariantViolated(f"{running.round_id}: no result to settle by")
+    try:
+        return judging(running.rule_set, running.result)
+    except ResultUnusable as fault:
+        raise InvariantViolated(f"{running.round_id}: {fault}") from fault

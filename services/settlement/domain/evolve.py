@@ -9,7 +9,13 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Event
 from services.settlement.domain.events import Folded, Own
-from services.settlement.domain.state import Round, SettlementState, Table, running_round
+from services.settlement.domain.state import (
+    Round,
+    SettlementState,
+    StakedBet,
+    Table,
+    running_round,
+)
 
 
 def evolve(state: SettlementState, event: Event) -> None:
@@ -66,7 +72,7 @@ def _round_goes_on(
         case wallet.StakeReserved():
             bets = running.stakes.setdefault((event.partner, body.account_id), {})
             for bet in body.bets:
-                bets[bet.bet_id] = (bet.bet, bet.stake_minor)
+                bets[bet.bet_id] = StakedBet(bet.bet, bet.stake_minor, bet.position)
         case wallet.StakeReturned():
             _returned(running, event, body)
         case table.ResultAccepted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
@@ -12,6 +13,14 @@ STEP_BETS = 400
 account is never split, so one with more bets than that (at most 500) is a step of its own."""
 
 
+class StakedBet(NamedTuple):
+    """A reserved bet."""
+
+    bet: str
+    stake_minor: int
+    position: str = ""
+
+
 @dataclass(slots=True)
 class Round:
     """The round that runs at a table."""
@@ -19,10 +28,10 @@ class Round:
     round_id: str
     rule_set: rule_set_pb2.RuleSet
     currency_code: str
-    stakes: dict[tuple[str, str], dict[str, tuple[str, int]]] = field(
-        default_factory=dict[tuple[str, str], dict[str, tuple[str, int]]]
+    stakes: dict[tuple[str, str], dict[str, StakedBet]] = field(
+        default_factory=dict[tuple[str, str], dict[str, StakedBet]]
     )
-    """By (partner, account), in order of first reservation: (kind, stake in minor units) by bet id.
+    """By (partner, account), in order of first reservation: its bets by bet id.
     Emptied once all are settled."""
     result: rules.Result | None = None
     """Once accepted."""

@@ -110,6 +110,7 @@ class BetsApproved(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -120,6 +121,8 @@ class BetsApproved(_message.Message):
     """The round."""
     currency_code: _builtins.str
     """Currency of the stakes."""
+    stage: _bet_pb2.Stage.ValueType
+    """When in the round."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The wagers."""
@@ -133,10 +136,11 @@ class BetsApproved(_message.Message):
         round_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
+        stage: _bet_pb2.Stage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -154,6 +158,7 @@ class BetsRefused(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     BET_IDS_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -162,6 +167,8 @@ class BetsRefused(_message.Message):
     """The table."""
     round_id: _builtins.str
     """The round."""
+    stage: _bet_pb2.Stage.ValueType
+    """When in the round."""
     @_builtins.property
     def bet_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The bets that are not on."""
@@ -179,10 +186,11 @@ class BetsRefused(_message.Message):
         round_id: _builtins.str = ...,
         bet_ids: _abc.Iterable[_builtins.str] | None = ...,
         violations: _abc.Iterable[Global___Violation] | None = ...,
+        stage: _bet_pb2.Stage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet_ids", b"bet_ids", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet_ids", b"bet_ids", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -316,19 +324,23 @@ class BookClosed(_message.Message):
 
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
     """The round."""
+    stage: _bet_pb2.Stage.ValueType
+    """When in the round."""
     def __init__(
         self,
         *,
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
+        stage: _bet_pb2.Stage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,6 +31,46 @@ class _HandEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hand.ValueType],
     """Baccarat's Player."""
     HAND_BANKER: _Hand.ValueType  # 2
     """Baccarat's Banker."""
+    HAND_DRAGON: _Hand.ValueType  # 3
+    """Dragon."""
+    HAND_TIGER: _Hand.ValueType  # 4
+    """Tiger."""
+    HAND_HOME: _Hand.ValueType  # 5
+    """Home."""
+    HAND_AWAY: _Hand.ValueType  # 6
+    """Away."""
+    HAND_DEALER: _Hand.ValueType  # 7
+    """The dealer of blackjack: the card shown first and all that are drawn at the end."""
+    HAND_HOLE: _Hand.ValueType  # 8
+    """The dealer's hole card: called, it leaves the shoe face down and is opened only by `HoleCalled`."""
+    HAND_SEAT_1: _Hand.ValueType  # 11
+    """The hand at seat 1 of blackjack; its first one where it is split."""
+    HAND_SEAT_2: _Hand.ValueType  # 12
+    """The hand at seat 2 of blackjack; its first one where it is split."""
+    HAND_SEAT_3: _Hand.ValueType  # 13
+    """The hand at seat 3 of blackjack; its first one where it is split."""
+    HAND_SEAT_4: _Hand.ValueType  # 14
+    """The hand at seat 4 of blackjack; its first one where it is split."""
+    HAND_SEAT_5: _Hand.ValueType  # 15
+    """The hand at seat 5 of blackjack; its first one where it is split."""
+    HAND_SEAT_6: _Hand.ValueType  # 16
+    """The hand at seat 6 of blackjack; its first one where it is split."""
+    HAND_SEAT_7: _Hand.ValueType  # 17
+    """The hand at seat 7 of blackjack; its first one where it is split."""
+    HAND_SEAT_1_SPLIT: _Hand.ValueType  # 21
+    """The second hand of seat 1, after a split."""
+    HAND_SEAT_2_SPLIT: _Hand.ValueType  # 22
+    """The second hand of seat 2, after a split."""
+    HAND_SEAT_3_SPLIT: _Hand.ValueType  # 23
+    """The second hand of seat 3, after a split."""
+    HAND_SEAT_4_SPLIT: _Hand.ValueType  # 24
+    """The second hand of seat 4, after a split."""
+    HAND_SEAT_5_SPLIT: _Hand.ValueType  # 25
+    """The second hand of seat 5, after a split."""
+    HAND_SEAT_6_SPLIT: _Hand.ValueType  # 26
+    """The second hand of seat 6, after a split."""
+    HAND_SEAT_7_SPLIT: _Hand.ValueType  # 27
+    """The second hand of seat 7, after a split."""
 
 class Hand(_Hand, metaclass=_HandEnumTypeWrapper):
     """Where a card goes."""
@@ -41,7 +81,111 @@ HAND_PLAYER: Hand.ValueType  # 1
 """Baccarat's Player."""
 HAND_BANKER: Hand.ValueType  # 2
 """Baccarat's Banker."""
+HAND_DRAGON: Hand.ValueType  # 3
+"""Dragon."""
+HAND_TIGER: Hand.ValueType  # 4
+"""Tiger."""
+HAND_HOME: Hand.ValueType  # 5
+"""Home."""
+HAND_AWAY: Hand.ValueType  # 6
+"""Away."""
+HAND_DEALER: Hand.ValueType  # 7
+"""The dealer of blackjack: the card shown first and all that are drawn at the end."""
+HAND_HOLE: Hand.ValueType  # 8
+"""The dealer's hole card: called, it leaves the shoe face down and is opened only by `HoleCalled`."""
+HAND_SEAT_1: Hand.ValueType  # 11
+"""The hand at seat 1 of blackjack; its first one where it is split."""
+HAND_SEAT_2: Hand.ValueType  # 12
+"""The hand at seat 2 of blackjack; its first one where it is split."""
+HAND_SEAT_3: Hand.ValueType  # 13
+"""The hand at seat 3 of blackjack; its first one where it is split."""
+HAND_SEAT_4: Hand.ValueType  # 14
+"""The hand at seat 4 of blackjack; its first one where it is split."""
+HAND_SEAT_5: Hand.ValueType  # 15
+"""The hand at seat 5 of blackjack; its first one where it is split."""
+HAND_SEAT_6: Hand.ValueType  # 16
+"""The hand at seat 6 of blackjack; its first one where it is split."""
+HAND_SEAT_7: Hand.ValueType  # 17
+"""The hand at seat 7 of blackjack; its first one where it is split."""
+HAND_SEAT_1_SPLIT: Hand.ValueType  # 21
+"""The second hand of seat 1, after a split."""
+HAND_SEAT_2_SPLIT: Hand.ValueType  # 22
+"""The second hand of seat 2, after a split."""
+HAND_SEAT_3_SPLIT: Hand.ValueType  # 23
+"""The second hand of seat 3, after a split."""
+HAND_SEAT_4_SPLIT: Hand.ValueType  # 24
+"""The second hand of seat 4, after a split."""
+HAND_SEAT_5_SPLIT: Hand.ValueType  # 25
+"""The second hand of seat 5, after a split."""
+HAND_SEAT_6_SPLIT: Hand.ValueType  # 26
+"""The second hand of seat 6, after a split."""
+HAND_SEAT_7_SPLIT: Hand.ValueType  # 27
+"""The second hand of seat 7, after a split."""
 Global___Hand: _TypeAlias = Hand  # noqa: Y015
+
+class _HolePurpose:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _HolePurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HolePurpose.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    HOLE_PURPOSE_UNSPECIFIED: _HolePurpose.ValueType  # 0
+    """Never written."""
+    HOLE_PURPOSE_PEEK: _HolePurpose.ValueType  # 1
+    """Does it make a blackjack, yes or no? It stays hidden (rule BJ-4)."""
+    HOLE_PURPOSE_REVEAL: _HolePurpose.ValueType  # 2
+    """It is turned over."""
+
+class HolePurpose(_HolePurpose, metaclass=_HolePurposeEnumTypeWrapper):
+    """Why a hole card is called."""
+
+HOLE_PURPOSE_UNSPECIFIED: HolePurpose.ValueType  # 0
+"""Never written."""
+HOLE_PURPOSE_PEEK: HolePurpose.ValueType  # 1
+"""Does it make a blackjack, yes or no? It stays hidden (rule BJ-4)."""
+HOLE_PURPOSE_REVEAL: HolePurpose.ValueType  # 2
+"""It is turned over."""
+Global___HolePurpose: _TypeAlias = HolePurpose  # noqa: Y015
+
+class _Action:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Action.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ACTION_UNSPECIFIED: _Action.ValueType  # 0
+    """Never written."""
+    ACTION_HIT: _Action.ValueType  # 1
+    """One more card."""
+    ACTION_STAND: _Action.ValueType  # 2
+    """No more cards."""
+    ACTION_DOUBLE: _Action.ValueType  # 3
+    """A further stake of 1 to the first one, and one more card (rule BJ-6)."""
+    ACTION_SPLIT: _Action.ValueType  # 4
+    """A second, equal stake, and two hands (rule BJ-7)."""
+    ACTION_INSURE: _Action.ValueType  # 5
+    """Half the main bet against a blackjack of the dealer (rule BJ-3)."""
+    ACTION_DECLINE_INSURANCE: _Action.ValueType  # 6
+    """No insurance."""
+
+class Action(_Action, metaclass=_ActionEnumTypeWrapper):
+    """What a bettor may do with a hand of blackjack."""
+
+ACTION_UNSPECIFIED: Action.ValueType  # 0
+"""Never written."""
+ACTION_HIT: Action.ValueType  # 1
+"""One more card."""
+ACTION_STAND: Action.ValueType  # 2
+"""No more cards."""
+ACTION_DOUBLE: Action.ValueType  # 3
+"""A further stake of 1 to the first one, and one more card (rule BJ-6)."""
+ACTION_SPLIT: Action.ValueType  # 4
+"""A second, equal stake, and two hands (rule BJ-7)."""
+ACTION_INSURE: Action.ValueType  # 5
+"""Half the main bet against a blackjack of the dealer (rule BJ-3)."""
+ACTION_DECLINE_INSURANCE: Action.ValueType  # 6
+"""No insurance."""
+Global___Action: _TypeAlias = Action  # noqa: Y015
 
 class _BaccaratWinner:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -112,6 +256,234 @@ class DrawCalled(_message.Message):
 Global___DrawCalled: _TypeAlias = DrawCalled  # noqa: Y015
 
 @_typing.final
+class HoleCalled(_message.Message):
+    """Answer: the game needs to know of the hole card (rules BJ-4, BJ-13)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    UP_CARD_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    shoe_id: _builtins.str
+    """The shoe that it came from."""
+    purpose: Global___HolePurpose.ValueType
+    """Why."""
+    up_card: _builtins.str
+    """The dealer's card that is shown."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        purpose: Global___HolePurpose.ValueType = ...,
+        up_card: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["purpose", b"purpose", "round_id", b"round_id", "shoe_id", b"shoe_id", "table_id", b"table_id", "up_card", b"up_card"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoleCalled: _TypeAlias = HoleCalled  # noqa: Y015
+
+@_typing.final
+class SpinCalled(_message.Message):
+    """Answer: the game needs the wheel to be spun, or spun again (rule ROU-6)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Counts the spins of the round, from 1."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpinCalled: _TypeAlias = SpinCalled  # noqa: Y015
+
+@_typing.final
+class RollCalled(_message.Message):
+    """Answer: the game needs three dice to be rolled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Counts the rolls of the round, from 1."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RollCalled: _TypeAlias = RollCalled  # noqa: Y015
+
+@_typing.final
+class InsuranceOffered(_message.Message):
+    """Answer: insurance is offered to these seats, all at once and once each (rule BJ-13)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    turn: _builtins.int
+    """Counts the turns of the round, from 1; the offer is one."""
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seats with a main bet of which half is at least one minor unit, ascending."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        seats: _abc.Iterable[_builtins.int] | None = ...,
+        turn: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "seats", b"seats", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InsuranceOffered: _TypeAlias = InsuranceOffered  # noqa: Y015
+
+@_typing.final
+class ActionCalled(_message.Message):
+    """Answer: a seat has the turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    MAX_DOUBLE_MINOR_FIELD_NUMBER: _builtins.int
+    SPLIT_MINOR_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    turn: _builtins.int
+    """Counts the turns of the round, from 1."""
+    seat: _builtins.int
+    """1 to 7."""
+    hand: _builtins.int
+    """1, or 2 for the second hand after a split."""
+    max_double_minor: _builtins.int
+    """Where doubling is allowed: the greatest further stake, minor units; the least is 1."""
+    split_minor: _builtins.int
+    """Where splitting is allowed: the further stake, minor units."""
+    advice: Global___Action.ValueType
+    """What basic strategy without further stakes would do, hit or stand (rule BJ-12)."""
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedScalarFieldContainer[Global___Action.ValueType]:
+        """All that is allowed, in order of their numbers."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        turn: _builtins.int = ...,
+        seat: _builtins.int = ...,
+        hand: _builtins.int = ...,
+        actions: _abc.Iterable[Global___Action.ValueType] | None = ...,
+        max_double_minor: _builtins.int = ...,
+        split_minor: _builtins.int = ...,
+        advice: Global___Action.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "advice", b"advice", "hand", b"hand", "max_double_minor", b"max_double_minor", "round_id", b"round_id", "seat", b"seat", "split_minor", b"split_minor", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActionCalled: _TypeAlias = ActionCalled  # noqa: Y015
+
+@_typing.final
+class SideBetDecided(_message.Message):
+    """Answer: a side bet's fate is known and shown; it is paid with the round (rule BJ-13)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    BET_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    seat: _builtins.int
+    """1 to 7."""
+    bet: _builtins.str
+    """Such as `perfect_pairs`."""
+    line: _builtins.str
+    """The pay line that won; empty: the bet lost."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        bet: _builtins.str = ...,
+        line: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "line", b"line", "round_id", b"round_id", "seat", b"seat", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SideBetDecided: _TypeAlias = SideBetDecided  # noqa: Y015
+
+@_typing.final
 class BaccaratResult(_message.Message):
     """How a baccarat round ended. Cards are rank `A23456789TJQK` and suit `SHDC`, such as `TD`."""
 
@@ -154,26 +526,244 @@ class BaccaratResult(_message.Message):
 Global___BaccaratResult: _TypeAlias = BaccaratResult  # noqa: Y015
 
 @_typing.final
+class BlackjackHand(_message.Message):
+    """One hand of a seat at the end of a round of blackjack."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CARDS_FIELD_NUMBER: _builtins.int
+    SPLIT_FIELD_NUMBER: _builtins.int
+    DOUBLED_FIELD_NUMBER: _builtins.int
+    split: _builtins.bool
+    """Whether it is one of two after a split."""
+    doubled: _builtins.bool
+    """Whether it was doubled."""
+    @_builtins.property
+    def cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its cards in dealing order."""
+
+    def __init__(
+        self,
+        *,
+        cards: _abc.Iterable[_builtins.str] | None = ...,
+        split: _builtins.bool = ...,
+        doubled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "doubled", b"doubled", "split", b"split"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlackjackHand: _TypeAlias = BlackjackHand  # noqa: Y015
+
+@_typing.final
+class BlackjackSeat(_message.Message):
+    """One seat at the end of a round of blackjack."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    HANDS_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """1 to 7."""
+    @_builtins.property
+    def hands(self) -> _containers.RepeatedCompositeFieldContainer[Global___BlackjackHand]:
+        """One, or two after a split."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        hands: _abc.Iterable[Global___BlackjackHand] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hands", b"hands", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlackjackSeat: _TypeAlias = BlackjackSeat  # noqa: Y015
+
+@_typing.final
+class BlackjackResult(_message.Message):
+    """How a round of blackjack ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEATS_FIELD_NUMBER: _builtins.int
+    DEALER_CARDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___BlackjackSeat]:
+        """The seats that were dealt, ascending."""
+
+    @_builtins.property
+    def dealer_cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The dealer's cards: the shown one, the hole card, then those drawn."""
+
+    def __init__(
+        self,
+        *,
+        seats: _abc.Iterable[Global___BlackjackSeat] | None = ...,
+        dealer_cards: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dealer_cards", b"dealer_cards", "seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlackjackResult: _TypeAlias = BlackjackResult  # noqa: Y015
+
+@_typing.final
+class RouletteResult(_message.Message):
+    """How a round of roulette ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """0 to 36."""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RouletteResult: _TypeAlias = RouletteResult  # noqa: Y015
+
+@_typing.final
+class SicboResult(_message.Message):
+    """How a round of sic bo ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DICE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def dice(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Three dice, 1 to 6, as told."""
+
+    def __init__(
+        self,
+        *,
+        dice: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dice", b"dice"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SicboResult: _TypeAlias = SicboResult  # noqa: Y015
+
+@_typing.final
+class DragonTigerResult(_message.Message):
+    """How a round of dragon tiger ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRAGON_CARD_FIELD_NUMBER: _builtins.int
+    TIGER_CARD_FIELD_NUMBER: _builtins.int
+    dragon_card: _builtins.str
+    """Dragon's card."""
+    tiger_card: _builtins.str
+    """Tiger's card."""
+    def __init__(
+        self,
+        *,
+        dragon_card: _builtins.str = ...,
+        tiger_card: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dragon_card", b"dragon_card", "tiger_card", b"tiger_card"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DragonTigerResult: _TypeAlias = DragonTigerResult  # noqa: Y015
+
+@_typing.final
+class FootballStudioResult(_message.Message):
+    """How a round of football studio ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOME_CARD_FIELD_NUMBER: _builtins.int
+    AWAY_CARD_FIELD_NUMBER: _builtins.int
+    home_card: _builtins.str
+    """Home's card."""
+    away_card: _builtins.str
+    """Away's card."""
+    def __init__(
+        self,
+        *,
+        home_card: _builtins.str = ...,
+        away_card: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["away_card", b"away_card", "home_card", b"home_card"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FootballStudioResult: _TypeAlias = FootballStudioResult  # noqa: Y015
+
+@_typing.final
 class Result(_message.Message):
     """How a round ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     BACCARAT_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    ROULETTE_FIELD_NUMBER: _builtins.int
+    SICBO_FIELD_NUMBER: _builtins.int
+    DRAGON_TIGER_FIELD_NUMBER: _builtins.int
+    FOOTBALL_STUDIO_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def baccarat(self) -> Global___BaccaratResult:
         """Baccarat."""
+
+    @_builtins.property
+    def blackjack(self) -> Global___BlackjackResult:
+        """Of blackjack."""
+
+    @_builtins.property
+    def roulette(self) -> Global___RouletteResult:
+        """Of roulette."""
+
+    @_builtins.property
+    def sicbo(self) -> Global___SicboResult:
+        """Of sic bo."""
+
+    @_builtins.property
+    def dragon_tiger(self) -> Global___DragonTigerResult:
+        """Of dragon tiger."""
+
+    @_builtins.property
+    def football_studio(self) -> Global___FootballStudioResult:
+        """Of football studio."""
 
     def __init__(
         self,
         *,
         baccarat: Global___BaccaratResult | None = ...,
+        blackjack: Global___BlackjackResult | None = ...,
+        roulette: Global___RouletteResult | None = ...,
+        sicbo: Global___SicboResult | None = ...,
+        dragon_tiger: Global___DragonTigerResult | None = ...,
+        football_studio: Global___FootballStudioResult | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["baccarat", b"baccarat", "game", b"game"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["baccarat", b"baccarat", "blackjack", b"blackjack", "dragon_tiger", b"dragon_tiger", "football_studio", b"football_studio", "game", b"game", "roulette", b"roulette", "sicbo", b"sicbo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["baccarat", b"baccarat", "game", b"game"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baccarat", b"baccarat", "blackjack", b"blackjack", "dragon_tiger", b"dragon_tiger", "football_studio", b"football_studio", "game", b"game", "roulette", b"roulette", "sicbo", b"sicbo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["baccarat"]  # noqa: Y015
+    _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["baccarat", "blackjack", "roulette", "sicbo", "dragon_tiger", "football_studio"]  # noqa: Y015
     _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_game) -> _WhichOneofReturnType_game | None: ...
 

@@ -25,15 +25,25 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsabot/rules/v1/rule_set.proto\x12\x0esabot.rules.v1\x1a\x1b\x62uf/validate/validate.proto\".\n\x04Odds\x12\x11\n\tnumerator\x18\x01 \x01(\r\x12\x13\n\x0b\x64\x65nominator\x18\x02 \x01(\r\"\x7f\n\x08\x42\x65tOffer\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\"\n\x04pays\x18\x02 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\x12(\n\ncommission\x18\x03 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\"\xb9\x02\n\x07RuleSet\x12-\n\x0brule_set_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\x0f\n\x07version\x18\x02 \x01(\r\x12.\n\x04game\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.GameB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x33\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x18.sabot.rules.v1.BetOfferB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12\x36\n\x08rounding\x18\x05 \x01(\x0e\x32\x18.sabot.rules.v1.RoundingB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\r\n\x05\x64\x65\x63ks\x18\x06 \x01(\r\x12\x11\n\tcut_depth\x18\x07 \x01(\r\x12\x18\n\x10rounds_after_cut\x18\x08 \x01(\r\x12\x15\n\x04hash\x18\x0f \x01(\x0c\x42\x07\xbaH\x04z\x02\x18 */\n\x04Game\x12\x14\n\x10GAME_UNSPECIFIED\x10\x00\x12\x11\n\rGAME_BACCARAT\x10\x01*e\n\x08Rounding\x12\x18\n\x14ROUNDING_UNSPECIFIED\x10\x00\x12\x11\n\rROUNDING_DOWN\x10\x01\x12\x16\n\x12ROUNDING_HALF_EVEN\x10\x02\x12\x14\n\x10ROUNDING_HALF_UP\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsabot/rules/v1/rule_set.proto\x12\x0esabot.rules.v1\x1a\x1b\x62uf/validate/validate.proto\".\n\x04Odds\x12\x11\n\tnumerator\x18\x01 \x01(\r\x12\x13\n\x0b\x64\x65nominator\x18\x02 \x01(\r\"U\n\x07PayLine\x12&\n\x04line\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\"\n\x04pays\x18\x02 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\"\xfb\x01\n\x08\x42\x65tOffer\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\"\n\x04pays\x18\x02 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\x12(\n\ncommission\x18\x03 \x01(\x0b\x32\x14.sabot.rules.v1.Odds\x12\x30\n\x05lines\x18\x04 \x03(\x0b\x32\x17.sabot.rules.v1.PayLineB\x08\xbaH\x05\x92\x01\x02\x10@\x12\x13\n\x0buntil_round\x18\x05 \x01(\r\x12\x33\n\x04\x65\x64ge\x18\x06 \x01(\tB%\xbaH\"r 2\x1e^(-?[0-9]{1,80}/[0-9]{1,80})?$\"9\n\x0f\x42\x61\x63\x63\x61ratOptions\x12\n\n\x02\x65z\x18\x01 \x01(\x08\x12\x1a\n\x12skips_empty_rounds\x18\x02 \x01(\x08\"s\n\x10\x42lackjackOptions\x12.\n\x04peek\x18\x01 \x01(\x0e\x32\x14.sabot.rules.v1.PeekB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x0f\n\x07\x64oubles\x18\x02 \x01(\x08\x12\x1e\n\x16one_card_on_split_aces\x18\x03 \x01(\x08\"%\n\x0fRouletteOptions\x12\x12\n\nla_partage\x18\x01 \x01(\x08\"B\n\x0eTwoCardOptions\x12\x30\n\x03\x61\x63\x65\x18\x01 \x01(\x0e\x32\x17.sabot.rules.v1.AceRankB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\"\x9a\x04\n\x07RuleSet\x12-\n\x0brule_set_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\x0f\n\x07version\x18\x02 \x01(\r\x12.\n\x04game\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.GameB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x33\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x18.sabot.rules.v1.BetOfferB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12\x36\n\x08rounding\x18\x05 \x01(\x0e\x32\x18.sabot.rules.v1.RoundingB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\r\n\x05\x64\x65\x63ks\x18\x06 \x01(\r\x12\x11\n\tcut_depth\x18\x07 \x01(\r\x12\x18\n\x10rounds_after_cut\x18\x08 \x01(\r\x12\x33\n\x08\x62\x61\x63\x63\x61rat\x18\t \x01(\x0b\x32\x1f.sabot.rules.v1.BaccaratOptionsH\x00\x12\x35\n\tblackjack\x18\n \x01(\x0b\x32 .sabot.rules.v1.BlackjackOptionsH\x00\x12\x33\n\x08roulette\x18\x0b \x01(\x0b\x32\x1f.sabot.rules.v1.RouletteOptionsH\x00\x12\x33\n\ttwo_cards\x18\x0c \x01(\x0b\x32\x1e.sabot.rules.v1.TwoCardOptionsH\x00\x12\x15\n\x04hash\x18\x0f \x01(\x0c\x42\x07\xbaH\x04z\x02\x18 B\t\n\x07options*\x97\x01\n\x04Game\x12\x14\n\x10GAME_UNSPECIFIED\x10\x00\x12\x11\n\rGAME_BACCARAT\x10\x01\x12\x12\n\x0eGAME_BLACKJACK\x10\x02\x12\x11\n\rGAME_ROULETTE\x10\x03\x12\x0e\n\nGAME_SICBO\x10\x04\x12\x15\n\x11GAME_DRAGON_TIGER\x10\x05\x12\x18\n\x14GAME_FOOTBALL_STUDIO\x10\x06*e\n\x08Rounding\x12\x18\n\x14ROUNDING_UNSPECIFIED\x10\x00\x12\x11\n\rROUNDING_DOWN\x10\x01\x12\x16\n\x12ROUNDING_HALF_EVEN\x10\x02\x12\x14\n\x10ROUNDING_HALF_UP\x10\x03*M\n\x04Peek\x12\x14\n\x10PEEK_UNSPECIFIED\x10\x00\x12\x11\n\rPEEK_ACE_ONLY\x10\x01\x12\r\n\tPEEK_BOTH\x10\x02\x12\r\n\tPEEK_NONE\x10\x03*H\n\x07\x41\x63\x65Rank\x12\x18\n\x14\x41\x43\x45_RANK_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41\x43\x45_RANK_LOW\x10\x01\x12\x11\n\rACE_RANK_HIGH\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.rules.v1.rule_set_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_PAYLINE'].fields_by_name['line']._loaded_options = None
+  _globals['_PAYLINE'].fields_by_name['line']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
   _globals['_BETOFFER'].fields_by_name['bet']._loaded_options = None
   _globals['_BETOFFER'].fields_by_name['bet']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
+  _globals['_BETOFFER'].fields_by_name['lines']._loaded_options = None
+  _globals['_BETOFFER'].fields_by_name['lines']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_BETOFFER'].fields_by_name['edge']._loaded_options = None
+  _globals['_BETOFFER'].fields_by_name['edge']._serialized_options = b'\272H\"r 2\036^(-?[0-9]{1,80}/[0-9]{1,80})?$'
+  _globals['_BLACKJACKOPTIONS'].fields_by_name['peek']._loaded_options = None
+  _globals['_BLACKJACKOPTIONS'].fields_by_name['peek']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_TWOCARDOPTIONS'].fields_by_name['ace']._loaded_options = None
+  _globals['_TWOCARDOPTIONS'].fields_by_name['ace']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
   _globals['_RULESET'].fields_by_name['rule_set_id']._loaded_options = None
   _globals['_RULESET'].fields_by_name['rule_set_id']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
   _globals['_RULESET'].fields_by_name['game']._loaded_options = None
@@ -44,14 +54,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RULESET'].fields_by_name['rounding']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
   _globals['_RULESET'].fields_by_name['hash']._loaded_options = None
   _globals['_RULESET'].fields_by_name['hash']._serialized_options = b'\272H\004z\002\030 '
-  _globals['_GAME']._serialized_start=571
-  _globals['_GAME']._serialized_end=618
-  _globals['_ROUNDING']._serialized_start=620
-  _globals['_ROUNDING']._serialized_end=721
+  _globals['_GAME']._serialized_start=1292
+  _globals['_GAME']._serialized_end=1443
+  _globals['_ROUNDING']._serialized_start=1445
+  _globals['_ROUNDING']._serialized_end=1546
+  _globals['_PEEK']._serialized_start=1548
+  _globals['_PEEK']._serialized_end=1625
+  _globals['_ACERANK']._serialized_start=1627
+  _globals['_ACERANK']._serialized_end=1699
   _globals['_ODDS']._serialized_start=78
   _globals['_ODDS']._serialized_end=124
-  _globals['_BETOFFER']._serialized_start=126
-  _globals['_BETOFFER']._serialized_end=253
-  _globals['_RULESET']._serialized_start=256
-  _globals['_RULESET']._serialized_end=569
+  _globals['_PAYLINE']._serialized_start=126
+  _globals['_PAYLINE']._serialized_end=211
+  _globals['_BETOFFER']._serialized_start=214
+  _globals['_BETOFFER']._serialized_end=465
+  _globals['_BACCARATOPTIONS']._serialized_start=467
+  _globals['_BACCARATOPTIONS']._serialized_end=524
+  _globals['_BLACKJACKOPTIONS']._serialized_start=526
+  _globals['_BLACKJACKOPTIONS']._serialized_end=641
+  _globals['_ROULETTEOPTIONS']._serialized_start=643
+  _globals['_ROULETTEOPTIONS']._serialized_end=680
+  _globals['_TWOCARDOPTIONS']._serialized_start=682
+  _globals['_TWOCARDOPTIONS']._serialized_end=748
+  _globals['_RULESET']._serialized_start=751
+  _globals['_RULESET']._serialized_end=1289
 # @@protoc_insertion_point(module_scope)

@@ -29,6 +29,16 @@ class _GameEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Game.ValueType],
     """Never written."""
     GAME_BACCARAT: _Game.ValueType  # 1
     """Punto banco."""
+    GAME_BLACKJACK: _Game.ValueType  # 2
+    """Blackjack."""
+    GAME_ROULETTE: _Game.ValueType  # 3
+    """Roulette with one zero."""
+    GAME_SICBO: _Game.ValueType  # 4
+    """Sic bo."""
+    GAME_DRAGON_TIGER: _Game.ValueType  # 5
+    """Dragon tiger."""
+    GAME_FOOTBALL_STUDIO: _Game.ValueType  # 6
+    """Football studio."""
 
 class Game(_Game, metaclass=_GameEnumTypeWrapper):
     """The games."""
@@ -37,6 +47,16 @@ GAME_UNSPECIFIED: Game.ValueType  # 0
 """Never written."""
 GAME_BACCARAT: Game.ValueType  # 1
 """Punto banco."""
+GAME_BLACKJACK: Game.ValueType  # 2
+"""Blackjack."""
+GAME_ROULETTE: Game.ValueType  # 3
+"""Roulette with one zero."""
+GAME_SICBO: Game.ValueType  # 4
+"""Sic bo."""
+GAME_DRAGON_TIGER: Game.ValueType  # 5
+"""Dragon tiger."""
+GAME_FOOTBALL_STUDIO: Game.ValueType  # 6
+"""Football studio."""
 Global___Game: _TypeAlias = Game  # noqa: Y015
 
 class _Rounding:
@@ -67,6 +87,58 @@ ROUNDING_HALF_UP: Rounding.ValueType  # 3
 """To the nearest, halves towards the bettor."""
 Global___Rounding: _TypeAlias = Rounding  # noqa: Y015
 
+class _Peek:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PeekEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Peek.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PEEK_UNSPECIFIED: _Peek.ValueType  # 0
+    """Never written."""
+    PEEK_ACE_ONLY: _Peek.ValueType  # 1
+    """At an ace."""
+    PEEK_BOTH: _Peek.ValueType  # 2
+    """At an ace and at a ten-value."""
+    PEEK_NONE: _Peek.ValueType  # 3
+    """Never."""
+
+class Peek(_Peek, metaclass=_PeekEnumTypeWrapper):
+    """Whether the dealer looks at the hole card before the seats act (rule BJ-4)."""
+
+PEEK_UNSPECIFIED: Peek.ValueType  # 0
+"""Never written."""
+PEEK_ACE_ONLY: Peek.ValueType  # 1
+"""At an ace."""
+PEEK_BOTH: Peek.ValueType  # 2
+"""At an ace and at a ten-value."""
+PEEK_NONE: Peek.ValueType  # 3
+"""Never."""
+Global___Peek: _TypeAlias = Peek  # noqa: Y015
+
+class _AceRank:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AceRankEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AceRank.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ACE_RANK_UNSPECIFIED: _AceRank.ValueType  # 0
+    """Never written."""
+    ACE_RANK_LOW: _AceRank.ValueType  # 1
+    """Below the two."""
+    ACE_RANK_HIGH: _AceRank.ValueType  # 2
+    """Above the king."""
+
+class AceRank(_AceRank, metaclass=_AceRankEnumTypeWrapper):
+    """Which end of the ranks the ace stands at."""
+
+ACE_RANK_UNSPECIFIED: AceRank.ValueType  # 0
+"""Never written."""
+ACE_RANK_LOW: AceRank.ValueType  # 1
+"""Below the two."""
+ACE_RANK_HIGH: AceRank.ValueType  # 2
+"""Above the king."""
+Global___AceRank: _TypeAlias = AceRank  # noqa: Y015
+
 @_typing.final
 class Odds(_message.Message):
     """Profit per stake as two whole numbers: 8 to 1 is `(8, 1)`."""
@@ -94,6 +166,34 @@ class Odds(_message.Message):
 Global___Odds: _TypeAlias = Odds  # noqa: Y015
 
 @_typing.final
+class PayLine(_message.Message):
+    """What one way of winning a bet pays."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINE_FIELD_NUMBER: _builtins.int
+    PAYS_FIELD_NUMBER: _builtins.int
+    line: _builtins.str
+    """The way's id within its bet, such as `three_cards`."""
+    @_builtins.property
+    def pays(self) -> Global___Odds:
+        """What it pays before commission."""
+
+    def __init__(
+        self,
+        *,
+        line: _builtins.str = ...,
+        pays: Global___Odds | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pays", b"pays"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line", "pays", b"pays"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PayLine: _TypeAlias = PayLine  # noqa: Y015
+
+@_typing.final
 class BetOffer(_message.Message):
     """One kind of bet that a table offers."""
 
@@ -102,15 +202,28 @@ class BetOffer(_message.Message):
     BET_FIELD_NUMBER: _builtins.int
     PAYS_FIELD_NUMBER: _builtins.int
     COMMISSION_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    UNTIL_ROUND_FIELD_NUMBER: _builtins.int
+    EDGE_FIELD_NUMBER: _builtins.int
     bet: _builtins.str
     """The bet's id, such as `banker`."""
+    until_round: _builtins.int
+    """The last round of a shoe in which the bet is offered (rule BAC-40); 0: always."""
+    edge: _builtins.str
+    """The exact edge of the house per unit of the stake in the first round of a fresh shoe, as `n/d` in
+    lowest terms; empty where no enumeration gives it.
+    """
     @_builtins.property
     def pays(self) -> Global___Odds:
-        """What a win pays before commission."""
+        """What a win pays before commission; absent where `lines` say it."""
 
     @_builtins.property
     def commission(self) -> Global___Odds:
         """Commission on the winnings; absent where none is taken."""
+
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___PayLine]:
+        """What each way of winning pays, where that depends on the outcome."""
 
     def __init__(
         self,
@@ -118,14 +231,117 @@ class BetOffer(_message.Message):
         bet: _builtins.str = ...,
         pays: Global___Odds | None = ...,
         commission: Global___Odds | None = ...,
+        lines: _abc.Iterable[Global___PayLine] | None = ...,
+        until_round: _builtins.int = ...,
+        edge: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "pays", b"pays"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "commission", b"commission", "pays", b"pays"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "commission", b"commission", "edge", b"edge", "lines", b"lines", "pays", b"pays", "until_round", b"until_round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BetOffer: _TypeAlias = BetOffer  # noqa: Y015
+
+@_typing.final
+class BaccaratOptions(_message.Message):
+    """Options of baccarat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EZ_FIELD_NUMBER: _builtins.int
+    SKIPS_EMPTY_ROUNDS_FIELD_NUMBER: _builtins.int
+    ez: _builtins.bool
+    """Banker's win with a three-card 7 pushes (rule BAC-23)."""
+    skips_empty_rounds: _builtins.bool
+    """A round without bets is neither dealt nor counted (rule BAC-40)."""
+    def __init__(
+        self,
+        *,
+        ez: _builtins.bool = ...,
+        skips_empty_rounds: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ez", b"ez", "skips_empty_rounds", b"skips_empty_rounds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BaccaratOptions: _TypeAlias = BaccaratOptions  # noqa: Y015
+
+@_typing.final
+class BlackjackOptions(_message.Message):
+    """Options of blackjack."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PEEK_FIELD_NUMBER: _builtins.int
+    DOUBLES_FIELD_NUMBER: _builtins.int
+    ONE_CARD_ON_SPLIT_ACES_FIELD_NUMBER: _builtins.int
+    peek: Global___Peek.ValueType
+    """When the dealer peeks."""
+    doubles: _builtins.bool
+    """Whether a hand may be doubled (rule BJ-6)."""
+    one_card_on_split_aces: _builtins.bool
+    """Whether split aces get one card each and stand (rule BJ-7)."""
+    def __init__(
+        self,
+        *,
+        peek: Global___Peek.ValueType = ...,
+        doubles: _builtins.bool = ...,
+        one_card_on_split_aces: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["doubles", b"doubles", "one_card_on_split_aces", b"one_card_on_split_aces", "peek", b"peek"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlackjackOptions: _TypeAlias = BlackjackOptions  # noqa: Y015
+
+@_typing.final
+class RouletteOptions(_message.Message):
+    """Options of roulette."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LA_PARTAGE_FIELD_NUMBER: _builtins.int
+    la_partage: _builtins.bool
+    """Even chances get half back on zero (rule ROU-5)."""
+    def __init__(
+        self,
+        *,
+        la_partage: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["la_partage", b"la_partage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RouletteOptions: _TypeAlias = RouletteOptions  # noqa: Y015
+
+@_typing.final
+class TwoCardOptions(_message.Message):
+    """Options of dragon tiger and football studio."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACE_FIELD_NUMBER: _builtins.int
+    ace: Global___AceRank.ValueType
+    """Where the ace stands."""
+    def __init__(
+        self,
+        *,
+        ace: Global___AceRank.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ace", b"ace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TwoCardOptions: _TypeAlias = TwoCardOptions  # noqa: Y015
 
 @_typing.final
 class RuleSet(_message.Message):
@@ -141,6 +357,10 @@ class RuleSet(_message.Message):
     DECKS_FIELD_NUMBER: _builtins.int
     CUT_DEPTH_FIELD_NUMBER: _builtins.int
     ROUNDS_AFTER_CUT_FIELD_NUMBER: _builtins.int
+    BACCARAT_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    ROULETTE_FIELD_NUMBER: _builtins.int
+    TWO_CARDS_FIELD_NUMBER: _builtins.int
     HASH_FIELD_NUMBER: _builtins.int
     rule_set_id: _builtins.str
     """Such as `baccarat`."""
@@ -151,9 +371,9 @@ class RuleSet(_message.Message):
     rounding: Global___Rounding.ValueType
     """How fractions of a minor unit are decided."""
     decks: _builtins.int
-    """Decks of 52 cards in a shoe."""
+    """Decks of 52 cards in a shoe; 0 where the game has none."""
     cut_depth: _builtins.int
-    """Cards behind the cut card (rule BAC-3)."""
+    """Cards behind the cut card (rules BAC-3, BJ-15, DT-2)."""
     rounds_after_cut: _builtins.int
     """Rounds still played after the one in which the cut card came out."""
     hash: _builtins.bytes
@@ -161,6 +381,22 @@ class RuleSet(_message.Message):
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___BetOffer]:
         """The bets offered, by bet id in ascending order."""
+
+    @_builtins.property
+    def baccarat(self) -> Global___BaccaratOptions:
+        """Of baccarat; absent: neither."""
+
+    @_builtins.property
+    def blackjack(self) -> Global___BlackjackOptions:
+        """Of blackjack."""
+
+    @_builtins.property
+    def roulette(self) -> Global___RouletteOptions:
+        """Of roulette; absent: none."""
+
+    @_builtins.property
+    def two_cards(self) -> Global___TwoCardOptions:
+        """Of dragon tiger and football studio."""
 
     def __init__(
         self,
@@ -173,12 +409,18 @@ class RuleSet(_message.Message):
         decks: _builtins.int = ...,
         cut_depth: _builtins.int = ...,
         rounds_after_cut: _builtins.int = ...,
+        baccarat: Global___BaccaratOptions | None = ...,
+        blackjack: Global___BlackjackOptions | None = ...,
+        roulette: Global___RouletteOptions | None = ...,
+        two_cards: Global___TwoCardOptions | None = ...,
         hash: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["baccarat", b"baccarat", "blackjack", b"blackjack", "options", b"options", "roulette", b"roulette", "two_cards", b"two_cards"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "cut_depth", b"cut_depth", "decks", b"decks", "game", b"game", "hash", b"hash", "rounding", b"rounding", "rounds_after_cut", b"rounds_after_cut", "rule_set_id", b"rule_set_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baccarat", b"baccarat", "bets", b"bets", "blackjack", b"blackjack", "cut_depth", b"cut_depth", "decks", b"decks", "game", b"game", "hash", b"hash", "options", b"options", "roulette", b"roulette", "rounding", b"rounding", "rounds_after_cut", b"rounds_after_cut", "rule_set_id", b"rule_set_id", "two_cards", b"two_cards", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_options: _TypeAlias = _typing.Literal["baccarat", "blackjack", "roulette", "two_cards"]  # noqa: Y015
+    _WhichOneofArgType_options: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_options) -> _WhichOneofReturnType_options | None: ...
 
 Global___RuleSet: _TypeAlias = RuleSet  # noqa: Y015

@@ -64,6 +64,8 @@ class SettledBet(_message.Message):
     PROFIT_MINOR_FIELD_NUMBER: _builtins.int
     PAYOUT_MINOR_FIELD_NUMBER: _builtins.int
     COMMISSION_MINOR_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
     bet_id: _builtins.str
     """The bet's id."""
     bet: _builtins.str
@@ -78,6 +80,10 @@ class SettledBet(_message.Message):
     """All that is paid back: stake plus profit, minor units."""
     commission_minor: _builtins.int
     """Commission kept from the winnings, minor units."""
+    position: _builtins.str
+    """Where on the layout; empty where the kind has one place only."""
+    line: _builtins.str
+    """The pay line that won, where the bet has several."""
     def __init__(
         self,
         *,
@@ -88,10 +94,12 @@ class SettledBet(_message.Message):
         profit_minor: _builtins.int = ...,
         payout_minor: _builtins.int = ...,
         commission_minor: _builtins.int = ...,
+        position: _builtins.str = ...,
+        line: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "bet_id", b"bet_id", "commission_minor", b"commission_minor", "outcome", b"outcome", "payout_minor", b"payout_minor", "profit_minor", b"profit_minor", "stake_minor", b"stake_minor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "bet_id", b"bet_id", "commission_minor", b"commission_minor", "line", b"line", "outcome", b"outcome", "payout_minor", b"payout_minor", "position", b"position", "profit_minor", b"profit_minor", "stake_minor", b"stake_minor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,39 +26,57 @@ from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 from sabot.rules.v1 import events_pb2 as sabot_dot_rules_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asabot/shoe/v1/events.proto\x12\rsabot.shoe.v1\x1a\x18sabot/log/v1/entry.proto\x1a\x1bsabot/rules/v1/events.proto\"\xb1\x01\n\x08SealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x64\x65\x63ks\x18\x04 \x01(\r\x12\x13\n\x0b\x63ommitments\x18\x05 \x01(\x0c\x12\x14\n\x0csealed_order\x18\x06 \x01(\x0c\x12\x0e\n\x06key_id\x18\x07 \x01(\t\x12(\n\x08\x61sked_by\x18\x08 \x01(\x0b\x32\x16.sabot.log.v1.Position\"1\n\x04\x43\x61rd\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\x0c\n\x04salt\x18\x03 \x01(\x0c\"\xb9\x01\n\tOpenCards\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x06 \x01(\x0b\x32\x16.sabot.log.v1.Position\"}\n\nRevealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12(\n\x08\x61sked_by\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\"l\n\nShoeOpened\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x63\x61rds\x18\x04 \x01(\r\x12\x0e\n\x06\x63ut_at\x18\x05 \x01(\r\x12\x0c\n\x04root\x18\x06 \x01(\x0c\"\x93\x01\n\x0b\x43\x61rdsBurned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12#\n\x06opened\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12\x11\n\tface_down\x18\x04 \x01(\r\x12)\n\x06reason\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.BurnReason\"L\n\tDealtCard\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\"\n\x04hand\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.Hand\"\x95\x01\n\nCardsDealt\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\'\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x18.sabot.shoe.v1.DealtCard\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"Z\n\x0e\x43utCardReached\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x13\n\x0brounds_left\x18\x04 \x01(\r\"A\n\nShoeRanOut\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\"D\n\nShoeClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x13\n\x0bnext_number\x18\x03 \x01(\r\"1\n\x0cShoeRevealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t*B\n\nCardSource\x12\x1b\n\x17\x43\x41RD_SOURCE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43\x41RD_SOURCE_VIRTUAL\x10\x01*}\n\nBurnReason\x12\x1b\n\x17\x42URN_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42URN_REASON_SHOE_START\x10\x01\x12\x1a\n\x16\x42URN_REASON_ROUND_OVER\x10\x02\x12\x1a\n\x16\x42URN_REASON_NOT_CALLED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asabot/shoe/v1/events.proto\x12\rsabot.shoe.v1\x1a\x18sabot/log/v1/entry.proto\x1a\x1bsabot/rules/v1/events.proto\"\xb1\x01\n\x08SealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x64\x65\x63ks\x18\x04 \x01(\r\x12\x13\n\x0b\x63ommitments\x18\x05 \x01(\x0c\x12\x14\n\x0csealed_order\x18\x06 \x01(\x0c\x12\x0e\n\x06key_id\x18\x07 \x01(\t\x12(\n\x08\x61sked_by\x18\x08 \x01(\x0b\x32\x16.sabot.log.v1.Position\"1\n\x04\x43\x61rd\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\x0c\n\x04salt\x18\x03 \x01(\x0c\"\xb9\x01\n\tOpenCards\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x06 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xb7\x01\n\tCheckHole\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\r\n\x05index\x18\x04 \x01(\r\x12\x11\n\tblackjack\x18\x05 \x01(\x08\x12)\n\x06source\x18\x06 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xf6\x01\n\nRecordSpin\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06number\x18\x04 \x01(\r\x12\r\n\x05turns\x18\x05 \x01(\r\x12/\n\tdirection\x18\x06 \x01(\x0e\x32\x1c.sabot.shoe.v1.SpinDirection\x12)\n\x06source\x18\x07 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x08 \x01(\t\x12(\n\x08\x61sked_by\x18\t \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xb4\x01\n\nRecordDice\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04\x64ice\x18\x04 \x03(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\x12(\n\x08\x61sked_by\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\"}\n\nRevealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12(\n\x08\x61sked_by\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\"l\n\nShoeOpened\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x63\x61rds\x18\x04 \x01(\r\x12\x0e\n\x06\x63ut_at\x18\x05 \x01(\r\x12\x0c\n\x04root\x18\x06 \x01(\x0c\"\x93\x01\n\x0b\x43\x61rdsBurned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12#\n\x06opened\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12\x11\n\tface_down\x18\x04 \x01(\r\x12)\n\x06reason\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.BurnReason\"L\n\tDealtCard\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\"\n\x04hand\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.Hand\"\x95\x01\n\nCardsDealt\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\'\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x18.sabot.shoe.v1.DealtCard\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"\x80\x01\n\x0bHoleChecked\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x11\n\tblackjack\x18\x04 \x01(\x08\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"\x8b\x01\n\tWheelSpun\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06number\x18\x04 \x01(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"t\n\x0fSpinInvalidated\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12,\n\x06reason\x18\x04 \x01(\x0e\x32\x1c.sabot.shoe.v1.InvalidReason\"\x8a\x01\n\nDiceRolled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04\x64ice\x18\x04 \x03(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"Z\n\x0e\x43utCardReached\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x13\n\x0brounds_left\x18\x04 \x01(\r\"A\n\nShoeRanOut\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\"D\n\nShoeClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x13\n\x0bnext_number\x18\x03 \x01(\r\"1\n\x0cShoeRevealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t*r\n\nCardSource\x12\x1b\n\x17\x43\x41RD_SOURCE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43\x41RD_SOURCE_VIRTUAL\x10\x01\x12\x16\n\x12\x43\x41RD_SOURCE_DEVICE\x10\x02\x12\x16\n\x12\x43\x41RD_SOURCE_MANUAL\x10\x03*d\n\rSpinDirection\x12\x1e\n\x1aSPIN_DIRECTION_UNSPECIFIED\x10\x00\x12\x1a\n\x16SPIN_DIRECTION_AGAINST\x10\x01\x12\x17\n\x13SPIN_DIRECTION_WITH\x10\x02*}\n\nBurnReason\x12\x1b\n\x17\x42URN_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42URN_REASON_SHOE_START\x10\x01\x12\x1a\n\x16\x42URN_REASON_ROUND_OVER\x10\x02\x12\x1a\n\x16\x42URN_REASON_NOT_CALLED\x10\x03*u\n\rInvalidReason\x12\x1e\n\x1aINVALID_REASON_UNSPECIFIED\x10\x00\x12 \n\x1cINVALID_REASON_TOO_FEW_TURNS\x10\x01\x12\"\n\x1eINVALID_REASON_WRONG_DIRECTION\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.shoe.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CARDSOURCE']._serialized_start=1416
-  _globals['_CARDSOURCE']._serialized_end=1482
-  _globals['_BURNREASON']._serialized_start=1484
-  _globals['_BURNREASON']._serialized_end=1609
+  _globals['_CARDSOURCE']._serialized_start=2566
+  _globals['_CARDSOURCE']._serialized_end=2680
+  _globals['_SPINDIRECTION']._serialized_start=2682
+  _globals['_SPINDIRECTION']._serialized_end=2782
+  _globals['_BURNREASON']._serialized_start=2784
+  _globals['_BURNREASON']._serialized_end=2909
+  _globals['_INVALIDREASON']._serialized_start=2911
+  _globals['_INVALIDREASON']._serialized_end=3028
   _globals['_SEALSHOE']._serialized_start=101
   _globals['_SEALSHOE']._serialized_end=278
   _globals['_CARD']._serialized_start=280
   _globals['_CARD']._serialized_end=329
   _globals['_OPENCARDS']._serialized_start=332
   _globals['_OPENCARDS']._serialized_end=517
-  _globals['_REVEALSHOE']._serialized_start=519
-  _globals['_REVEALSHOE']._serialized_end=644
-  _globals['_SHOEOPENED']._serialized_start=646
-  _globals['_SHOEOPENED']._serialized_end=754
-  _globals['_CARDSBURNED']._serialized_start=757
-  _globals['_CARDSBURNED']._serialized_end=904
-  _globals['_DEALTCARD']._serialized_start=906
-  _globals['_DEALTCARD']._serialized_end=982
-  _globals['_CARDSDEALT']._serialized_start=985
-  _globals['_CARDSDEALT']._serialized_end=1134
-  _globals['_CUTCARDREACHED']._serialized_start=1136
-  _globals['_CUTCARDREACHED']._serialized_end=1226
-  _globals['_SHOERANOUT']._serialized_start=1228
-  _globals['_SHOERANOUT']._serialized_end=1293
-  _globals['_SHOECLOSED']._serialized_start=1295
-  _globals['_SHOECLOSED']._serialized_end=1363
-  _globals['_SHOEREVEALED']._serialized_start=1365
-  _globals['_SHOEREVEALED']._serialized_end=1414
+  _globals['_CHECKHOLE']._serialized_start=520
+  _globals['_CHECKHOLE']._serialized_end=703
+  _globals['_RECORDSPIN']._serialized_start=706
+  _globals['_RECORDSPIN']._serialized_end=952
+  _globals['_RECORDDICE']._serialized_start=955
+  _globals['_RECORDDICE']._serialized_end=1135
+  _globals['_REVEALSHOE']._serialized_start=1137
+  _globals['_REVEALSHOE']._serialized_end=1262
+  _globals['_SHOEOPENED']._serialized_start=1264
+  _globals['_SHOEOPENED']._serialized_end=1372
+  _globals['_CARDSBURNED']._serialized_start=1375
+  _globals['_CARDSBURNED']._serialized_end=1522
+  _globals['_DEALTCARD']._serialized_start=1524
+  _globals['_DEALTCARD']._serialized_end=1600
+  _globals['_CARDSDEALT']._serialized_start=1603
+  _globals['_CARDSDEALT']._serialized_end=1752
+  _globals['_HOLECHECKED']._serialized_start=1755
+  _globals['_HOLECHECKED']._serialized_end=1883
+  _globals['_WHEELSPUN']._serialized_start=1886
+  _globals['_WHEELSPUN']._serialized_end=2025
+  _globals['_SPININVALIDATED']._serialized_start=2027
+  _globals['_SPININVALIDATED']._serialized_end=2143
+  _globals['_DICEROLLED']._serialized_start=2146
+  _globals['_DICEROLLED']._serialized_end=2284
+  _globals['_CUTCARDREACHED']._serialized_start=2286
+  _globals['_CUTCARDREACHED']._serialized_end=2376
+  _globals['_SHOERANOUT']._serialized_start=2378
+  _globals['_SHOERANOUT']._serialized_end=2443
+  _globals['_SHOECLOSED']._serialized_start=2445
+  _globals['_SHOECLOSED']._serialized_end=2513
+  _globals['_SHOEREVEALED']._serialized_start=2515
+  _globals['_SHOEREVEALED']._serialized_end=2564
 # @@protoc_insertion_point(module_scope)

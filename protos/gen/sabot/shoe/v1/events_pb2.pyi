@@ -30,16 +30,48 @@ class _CardSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CardSource
     CARD_SOURCE_UNSPECIFIED: _CardSource.ValueType  # 0
     """Never written."""
     CARD_SOURCE_VIRTUAL: _CardSource.ValueType  # 1
-    """A sealed virtual shoe."""
+    """The custodian: a sealed virtual shoe, or a number drawn by the generator."""
+    CARD_SOURCE_DEVICE: _CardSource.ValueType  # 2
+    """A device on the floor: a shoe's scanner, a wheel's sensor, a camera over the dice."""
+    CARD_SOURCE_MANUAL: _CardSource.ValueType  # 3
+    """A dealer's entry by hand."""
 
 class CardSource(_CardSource, metaclass=_CardSourceEnumTypeWrapper):
-    """Where cards come from."""
+    """Where cards, spins and rolls come from."""
 
 CARD_SOURCE_UNSPECIFIED: CardSource.ValueType  # 0
 """Never written."""
 CARD_SOURCE_VIRTUAL: CardSource.ValueType  # 1
-"""A sealed virtual shoe."""
+"""The custodian: a sealed virtual shoe, or a number drawn by the generator."""
+CARD_SOURCE_DEVICE: CardSource.ValueType  # 2
+"""A device on the floor: a shoe's scanner, a wheel's sensor, a camera over the dice."""
+CARD_SOURCE_MANUAL: CardSource.ValueType  # 3
+"""A dealer's entry by hand."""
 Global___CardSource: _TypeAlias = CardSource  # noqa: Y015
+
+class _SpinDirection:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SpinDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SpinDirection.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SPIN_DIRECTION_UNSPECIFIED: _SpinDirection.ValueType  # 0
+    """Not told: a drawn number has none."""
+    SPIN_DIRECTION_AGAINST: _SpinDirection.ValueType  # 1
+    """Against the wheel, as it must be."""
+    SPIN_DIRECTION_WITH: _SpinDirection.ValueType  # 2
+    """With the wheel: the spin is invalid (rule ROU-6)."""
+
+class SpinDirection(_SpinDirection, metaclass=_SpinDirectionEnumTypeWrapper):
+    """Which way a ball was launched against the turning of the wheel."""
+
+SPIN_DIRECTION_UNSPECIFIED: SpinDirection.ValueType  # 0
+"""Not told: a drawn number has none."""
+SPIN_DIRECTION_AGAINST: SpinDirection.ValueType  # 1
+"""Against the wheel, as it must be."""
+SPIN_DIRECTION_WITH: SpinDirection.ValueType  # 2
+"""With the wheel: the spin is invalid (rule ROU-6)."""
+Global___SpinDirection: _TypeAlias = SpinDirection  # noqa: Y015
 
 class _BurnReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -72,6 +104,30 @@ BURN_REASON_NOT_CALLED: BurnReason.ValueType  # 3
 burned meanwhile. Whatever is opened has left the shoe.
 """
 Global___BurnReason: _TypeAlias = BurnReason  # noqa: Y015
+
+class _InvalidReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _InvalidReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InvalidReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    INVALID_REASON_UNSPECIFIED: _InvalidReason.ValueType  # 0
+    """Never written."""
+    INVALID_REASON_TOO_FEW_TURNS: _InvalidReason.ValueType  # 1
+    """The ball made fewer than three turns (rule ROU-6)."""
+    INVALID_REASON_WRONG_DIRECTION: _InvalidReason.ValueType  # 2
+    """The ball ran with the wheel (rule ROU-6)."""
+
+class InvalidReason(_InvalidReason, metaclass=_InvalidReasonEnumTypeWrapper):
+    """Why an outcome does not count."""
+
+INVALID_REASON_UNSPECIFIED: InvalidReason.ValueType  # 0
+"""Never written."""
+INVALID_REASON_TOO_FEW_TURNS: InvalidReason.ValueType  # 1
+"""The ball made fewer than three turns (rule ROU-6)."""
+INVALID_REASON_WRONG_DIRECTION: InvalidReason.ValueType  # 2
+"""The ball ran with the wheel (rule ROU-6)."""
+Global___InvalidReason: _TypeAlias = InvalidReason  # noqa: Y015
 
 @_typing.final
 class SealShoe(_message.Message):
@@ -202,6 +258,160 @@ class OpenCards(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___OpenCards: _TypeAlias = OpenCards  # noqa: Y015
+
+@_typing.final
+class CheckHole(_message.Message):
+    """Input: whether a hole card makes a blackjack; it stays sealed. Held against the card once that is open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    ASKED_BY_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    shoe_id: _builtins.str
+    """The shoe."""
+    round_id: _builtins.str
+    """The round."""
+    index: _builtins.int
+    """The hole card's place in the shoe."""
+    blackjack: _builtins.bool
+    """Yes or no."""
+    source: Global___CardSource.ValueType
+    """Where it comes from."""
+    @_builtins.property
+    def asked_by(self) -> _entry_pb2.Position:
+        """The event that asked for it."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+        blackjack: _builtins.bool = ...,
+        source: Global___CardSource.ValueType = ...,
+        asked_by: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "blackjack", b"blackjack", "index", b"index", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckHole: _TypeAlias = CheckHole  # noqa: Y015
+
+@_typing.final
+class RecordSpin(_message.Message):
+    """Input: a wheel came to rest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    DIRECTION_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    ASKED_BY_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Which of the round's spins, from 1."""
+    number: _builtins.int
+    """0 to 36."""
+    turns: _builtins.int
+    """Whole turns of the ball; at least three make a valid spin (rule ROU-6). Not looked at for a drawn one."""
+    direction: Global___SpinDirection.ValueType
+    """Which way the ball ran. Not looked at for a drawn one."""
+    source: Global___CardSource.ValueType
+    """Where it comes from."""
+    device: _builtins.str
+    """The device; empty for a drawn number and a manual entry."""
+    @_builtins.property
+    def asked_by(self) -> _entry_pb2.Position:
+        """The event that asked for it; absent where it was not asked for."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        number: _builtins.int = ...,
+        turns: _builtins.int = ...,
+        direction: Global___SpinDirection.ValueType = ...,
+        source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
+        asked_by: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "direction", b"direction", "number", b"number", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordSpin: _TypeAlias = RecordSpin  # noqa: Y015
+
+@_typing.final
+class RecordDice(_message.Message):
+    """Input: three dice came to rest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    DICE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    ASKED_BY_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Which of the round's rolls, from 1."""
+    source: Global___CardSource.ValueType
+    """Where they come from."""
+    device: _builtins.str
+    """The device; empty for drawn dice and a manual entry."""
+    @_builtins.property
+    def dice(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Three, 1 to 6."""
+
+    @_builtins.property
+    def asked_by(self) -> _entry_pb2.Position:
+        """The event that asked for it; absent where it was not asked for."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        dice: _abc.Iterable[_builtins.int] | None = ...,
+        source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
+        asked_by: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "dice", b"dice", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordDice: _TypeAlias = RecordDice  # noqa: Y015
 
 @_typing.final
 class RevealShoe(_message.Message):
@@ -335,7 +545,7 @@ class DealtCard(_message.Message):
     index: _builtins.int
     """Place in the shoe, from 0."""
     card: _builtins.str
-    """Rank and suit."""
+    """Rank and suit; empty while a hole card is hidden."""
     hand: _events_pb2.Hand.ValueType
     """Where it went."""
     def __init__(
@@ -392,6 +602,164 @@ class CardsDealt(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CardsDealt: _TypeAlias = CardsDealt  # noqa: Y015
+
+@_typing.final
+class HoleChecked(_message.Message):
+    """Answer: whether the hole card makes a blackjack."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    shoe_id: _builtins.str
+    """The shoe."""
+    round_id: _builtins.str
+    """The round."""
+    blackjack: _builtins.bool
+    """Yes or no."""
+    source: Global___CardSource.ValueType
+    """Where it comes from."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        blackjack: _builtins.bool = ...,
+        source: Global___CardSource.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack", b"blackjack", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoleChecked: _TypeAlias = HoleChecked  # noqa: Y015
+
+@_typing.final
+class WheelSpun(_message.Message):
+    """Answer: the wheel has a number."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Which of the round's spins, from 1."""
+    number: _builtins.int
+    """0 to 36."""
+    source: Global___CardSource.ValueType
+    """Where it comes from."""
+    device: _builtins.str
+    """The device, if any."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        number: _builtins.int = ...,
+        source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "device", b"device", "number", b"number", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WheelSpun: _TypeAlias = WheelSpun  # noqa: Y015
+
+@_typing.final
+class SpinInvalidated(_message.Message):
+    """Answer: a spin does not count; the wheel is spun again, bets stand."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Which of the round's spins, from 1."""
+    reason: Global___InvalidReason.ValueType
+    """Why."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        reason: Global___InvalidReason.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "reason", b"reason", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpinInvalidated: _TypeAlias = SpinInvalidated  # noqa: Y015
+
+@_typing.final
+class DiceRolled(_message.Message):
+    """Answer: the dice lie."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    DICE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Which of the round's rolls, from 1."""
+    source: Global___CardSource.ValueType
+    """Where they come from."""
+    device: _builtins.str
+    """The device, if any."""
+    @_builtins.property
+    def dice(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Three, 1 to 6."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        dice: _abc.Iterable[_builtins.int] | None = ...,
+        source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "device", b"device", "dice", b"dice", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiceRolled: _TypeAlias = DiceRolled  # noqa: Y015
 
 @_typing.final
 class CutCardReached(_message.Message):

@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from sabot.money.v1 import money_pb2 as sabot_dot_money_dot_v1_dot_money__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18sabot/table/v1/bet.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1asabot/money/v1/money.proto\"7\n\x03\x42\x65t\x12\x0e\n\x06\x62\x65t_id\x18\x01 \x01(\t\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x13\n\x0bstake_minor\x18\x03 \x01(\x03\"\xd9\x01\n\nBetRequest\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\xa3\x01\n\x05stake\x18\x02 \x01(\x0b\x32\x15.sabot.money.v1.MoneyB}\xbaHz\xba\x01t\n\x0bstake.range\x12)a stake is 1 to 1000000000000 minor units\x1a:this.minor_units >= 1 && this.minor_units <= 1000000000000\xc8\x01\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18sabot/table/v1/bet.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1asabot/money/v1/money.proto\"\\\n\x03\x42\x65t\x12\x0e\n\x06\x62\x65t_id\x18\x01 \x01(\t\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x13\n\x0bstake_minor\x18\x03 \x01(\x03\x12\x10\n\x08position\x18\x04 \x01(\t\x12\x11\n\tannounced\x18\x05 \x01(\t\"\x95\x02\n\nBetRequest\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12\xa3\x01\n\x05stake\x18\x02 \x01(\x0b\x32\x15.sabot.money.v1.MoneyB}\xbaHz\xba\x01t\n\x0bstake.range\x12)a stake is 1 to 1000000000000 minor units\x1a:this.minor_units >= 1 && this.minor_units <= 1000000000000\xc8\x01\x01\x12:\n\x08position\x18\x03 \x01(\tB(\xbaH%r#2!^([0-9]{1,2}(-[0-9]{1,2}){0,5})?$*C\n\x05Stage\x12\x15\n\x11STAGE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTAGE_INSURANCE\x10\x01\x12\x0e\n\nSTAGE_PLAY\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BETREQUEST'].fields_by_name['bet']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
   _globals['_BETREQUEST'].fields_by_name['stake']._loaded_options = None
   _globals['_BETREQUEST'].fields_by_name['stake']._serialized_options = b'\272Hz\272\001t\n\013stake.range\022)a stake is 1 to 1000000000000 minor units\032:this.minor_units >= 1 && this.minor_units <= 1000000000000\310\001\001'
+  _globals['_BETREQUEST'].fields_by_name['position']._loaded_options = None
+  _globals['_BETREQUEST'].fields_by_name['position']._serialized_options = b'\272H%r#2!^([0-9]{1,2}(-[0-9]{1,2}){0,5})?$'
+  _globals['_STAGE']._serialized_start=475
+  _globals['_STAGE']._serialized_end=542
   _globals['_BET']._serialized_start=101
-  _globals['_BET']._serialized_end=156
-  _globals['_BETREQUEST']._serialized_start=159
-  _globals['_BETREQUEST']._serialized_end=376
+  _globals['_BET']._serialized_end=193
+  _globals['_BETREQUEST']._serialized_start=196
+  _globals['_BETREQUEST']._serialized_end=473
 # @@protoc_insertion_point(module_scope)

@@ -5,6 +5,7 @@ isort:skip_file
 
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.money.v1 import money_pb2 as _money_pb2
 import builtins as _builtins
 import sys
@@ -17,6 +18,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Stage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Stage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    STAGE_UNSPECIFIED: _Stage.ValueType  # 0
+    """With the bets of the betting window."""
+    STAGE_INSURANCE: _Stage.ValueType  # 1
+    """Insurance, while it is offered (rule BJ-3)."""
+    STAGE_PLAY: _Stage.ValueType  # 2
+    """A double or a split, at the seat's turn (rules BJ-6, BJ-7)."""
+
+class Stage(_Stage, metaclass=_StageEnumTypeWrapper):
+    """When in a round a stake is reserved."""
+
+STAGE_UNSPECIFIED: Stage.ValueType  # 0
+"""With the bets of the betting window."""
+STAGE_INSURANCE: Stage.ValueType  # 1
+"""Insurance, while it is offered (rule BJ-3)."""
+STAGE_PLAY: Stage.ValueType  # 2
+"""A double or a split, at the seat's turn (rules BJ-6, BJ-7)."""
+Global___Stage: _TypeAlias = Stage  # noqa: Y015
+
 @_typing.final
 class Bet(_message.Message):
     """One wager."""
@@ -26,22 +51,32 @@ class Bet(_message.Message):
     BET_ID_FIELD_NUMBER: _builtins.int
     BET_FIELD_NUMBER: _builtins.int
     STAKE_MINOR_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    ANNOUNCED_FIELD_NUMBER: _builtins.int
     bet_id: _builtins.str
     """The bet's id within the cell; empty in the input."""
     bet: _builtins.str
     """The kind of bet, such as `banker`."""
     stake_minor: _builtins.int
     """The stake, minor units of the round's currency."""
+    position: _builtins.str
+    """Where on the layout, in its canonical text: numbers in ascending order joined by `-`, a seat, a
+    total; empty where the kind has one place only.
+    """
+    announced: _builtins.str
+    """The announced bet that it is a part of, such as `voisins`; empty: none."""
     def __init__(
         self,
         *,
         bet_id: _builtins.str = ...,
         bet: _builtins.str = ...,
         stake_minor: _builtins.int = ...,
+        position: _builtins.str = ...,
+        announced: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "bet_id", b"bet_id", "stake_minor", b"stake_minor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["announced", b"announced", "bet", b"bet", "bet_id", b"bet_id", "position", b"position", "stake_minor", b"stake_minor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -55,8 +90,13 @@ class BetRequest(_message.Message):
 
     BET_FIELD_NUMBER: _builtins.int
     STAKE_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     bet: _builtins.str
     """The kind of bet, such as `banker`."""
+    position: _builtins.str
+    """Where on the layout: numbers joined by `-` such as `17-20`, a seat `1` to `7`, a total, an index;
+    empty where the kind has one place only.
+    """
     @_builtins.property
     def stake(self) -> _money_pb2.Money:
         """The stake."""
@@ -66,10 +106,11 @@ class BetRequest(_message.Message):
         *,
         bet: _builtins.str = ...,
         stake: _money_pb2.Money | None = ...,
+        position: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stake", b"stake"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "stake", b"stake"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "position", b"position", "stake", b"stake"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

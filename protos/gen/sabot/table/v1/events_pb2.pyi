@@ -149,6 +149,22 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """The round is over: paid, or voided with its stakes returned."""
     REFUSAL_FAILED: _Refusal.ValueType  # 23
     """The decision failed; an alarm is raised."""
+    REFUSAL_NOT_ON_LAYOUT: _Refusal.ValueType  # 24
+    """The layout has no such position (rule ROU-3)."""
+    REFUSAL_NOT_WHOLE_CHIPS: _Refusal.ValueType  # 25
+    """The stake of an announced bet is no whole multiple of its chips (rule ROU-4)."""
+    REFUSAL_SEAT_TAKEN: _Refusal.ValueType  # 26
+    """Another account holds the seat in this round (rule BJ-11)."""
+    REFUSAL_NOT_YOUR_SEAT: _Refusal.ValueType  # 27
+    """The account does not hold the seat."""
+    REFUSAL_NOT_YOUR_TURN: _Refusal.ValueType  # 28
+    """The turn is another one's, or over."""
+    REFUSAL_ACTION_NOT_ALLOWED: _Refusal.ValueType  # 29
+    """The hand does not allow the action."""
+    REFUSAL_BAD_EXTRA_STAKE: _Refusal.ValueType  # 30
+    """The further stake is not in the range that the turn allows."""
+    REFUSAL_ACTION_PENDING: _Refusal.ValueType  # 31
+    """The seat's further stake is not decided yet."""
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -201,6 +217,22 @@ REFUSAL_ROUND_OVER: Refusal.ValueType  # 22
 """The round is over: paid, or voided with its stakes returned."""
 REFUSAL_FAILED: Refusal.ValueType  # 23
 """The decision failed; an alarm is raised."""
+REFUSAL_NOT_ON_LAYOUT: Refusal.ValueType  # 24
+"""The layout has no such position (rule ROU-3)."""
+REFUSAL_NOT_WHOLE_CHIPS: Refusal.ValueType  # 25
+"""The stake of an announced bet is no whole multiple of its chips (rule ROU-4)."""
+REFUSAL_SEAT_TAKEN: Refusal.ValueType  # 26
+"""Another account holds the seat in this round (rule BJ-11)."""
+REFUSAL_NOT_YOUR_SEAT: Refusal.ValueType  # 27
+"""The account does not hold the seat."""
+REFUSAL_NOT_YOUR_TURN: Refusal.ValueType  # 28
+"""The turn is another one's, or over."""
+REFUSAL_ACTION_NOT_ALLOWED: Refusal.ValueType  # 29
+"""The hand does not allow the action."""
+REFUSAL_BAD_EXTRA_STAKE: Refusal.ValueType  # 30
+"""The further stake is not in the range that the turn allows."""
+REFUSAL_ACTION_PENDING: Refusal.ValueType  # 31
+"""The seat's further stake is not decided yet."""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:
@@ -428,6 +460,104 @@ class WithdrawBets(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WithdrawBets: _TypeAlias = WithdrawBets  # noqa: Y015
+
+@_typing.final
+class Act(_message.Message):
+    """Input: a partner acts for an account at a seat of blackjack."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    EXTRA_MINOR_FIELD_NUMBER: _builtins.int
+    CLIENT_TIME_US_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """The partner's id for this request, unique within the round."""
+    request_hash: _builtins.bytes
+    """SHA-256 of the canonical request."""
+    account_id: _builtins.str
+    """The account."""
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    seat: _builtins.int
+    """1 to 7."""
+    turn: _builtins.int
+    """The turn that it answers."""
+    action: _events_pb2.Action.ValueType
+    """What it does."""
+    extra_minor: _builtins.int
+    """For a double: the further stake, minor units."""
+    client_time_us: _builtins.int
+    """The client's own clock when it sent the request, microseconds since 1970 UTC; 0 where not told. Evidence only."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        request_hash: _builtins.bytes = ...,
+        account_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        turn: _builtins.int = ...,
+        action: _events_pb2.Action.ValueType = ...,
+        extra_minor: _builtins.int = ...,
+        client_time_us: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "action", b"action", "client_time_us", b"client_time_us", "extra_minor", b"extra_minor", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "seat", b"seat", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Act: _TypeAlias = Act  # noqa: Y015
+
+@_typing.final
+class TimeOutTurn(_message.Message):
+    """Input: the time for a turn, or for the offer of insurance, is over."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    TIMER_FIELD_NUMBER: _builtins.int
+    ASKED_BY_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    turn: _builtins.int
+    """Which turn."""
+    timer: _builtins.int
+    """Which setting of the turn's timer, from 1. An older setting is late."""
+    @_builtins.property
+    def asked_by(self) -> _entry_pb2.Position:
+        """The event that asked for it."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        turn: _builtins.int = ...,
+        timer: _builtins.int = ...,
+        asked_by: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "round_id", b"round_id", "table_id", b"table_id", "timer", b"timer", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TimeOutTurn: _TypeAlias = TimeOutTurn  # noqa: Y015
 
 @_typing.final
 class CloseBetting(_message.Message):
@@ -858,6 +988,146 @@ class WithdrawalRejected(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WithdrawalRejected: _TypeAlias = WithdrawalRejected  # noqa: Y015
+
+@_typing.final
+class ActionTaken(_message.Message):
+    """Answer: a seat acts. A double, a split and insurance take effect once their stake is reserved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """The partner's request id; empty from a timer."""
+    account_id: _builtins.str
+    """The account that holds the seat."""
+    partner_id: _builtins.str
+    """Its partner."""
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    seat: _builtins.int
+    """1 to 7."""
+    hand: _builtins.int
+    """1, or 2 for the second hand after a split."""
+    turn: _builtins.int
+    """The turn that it answers."""
+    action: _events_pb2.Action.ValueType
+    """What it does."""
+    currency_code: _builtins.str
+    """Currency of the stake: the table's."""
+    source: Global___Source.ValueType
+    """A partner's request (unspecified), or the system's decision when the time was over (rule BJ-12)."""
+    @_builtins.property
+    def extra(self) -> _bet_pb2.Bet:
+        """The further stake that must be reserved first; absent: none."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        hand: _builtins.int = ...,
+        turn: _builtins.int = ...,
+        action: _events_pb2.Action.ValueType = ...,
+        extra: _bet_pb2.Bet | None = ...,
+        currency_code: _builtins.str = ...,
+        source: Global___Source.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "action", b"action", "currency_code", b"currency_code", "extra", b"extra", "hand", b"hand", "partner_id", b"partner_id", "request_id", b"request_id", "round_id", b"round_id", "seat", b"seat", "source", b"source", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActionTaken: _TypeAlias = ActionTaken  # noqa: Y015
+
+@_typing.final
+class ActionRejected(_message.Message):
+    """Answer: an action is refused; hand and turn are as they were."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """The partner's request id."""
+    account_id: _builtins.str
+    """The account."""
+    table_id: _builtins.str
+    """The table asked for."""
+    round_id: _builtins.str
+    """The round asked for."""
+    seat: _builtins.int
+    """The seat asked for."""
+    turn: _builtins.int
+    """The turn asked for."""
+    refusal: Global___Refusal.ValueType
+    """Why."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        turn: _builtins.int = ...,
+        refusal: Global___Refusal.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "refusal", b"refusal", "request_id", b"request_id", "round_id", b"round_id", "seat", b"seat", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActionRejected: _TypeAlias = ActionRejected  # noqa: Y015
+
+@_typing.final
+class InsuranceClosed(_message.Message):
+    """Answer: no more insurance; whoever did not answer has declined."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InsuranceClosed: _TypeAlias = InsuranceClosed  # noqa: Y015
 
 @_typing.final
 class OrderRejected(_message.Message):

@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from sabot.rules.v1 import rule_set_pb2 as sabot_dot_rules_dot_v1_dot_rule__set__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19sabot/table/v1/spec.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dsabot/rules/v1/rule_set.proto\"\x9b\x01\n\x08\x42\x65tLimit\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12!\n\tmin_minor\x18\x02 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12!\n\tmax_minor\x18\x03 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12\"\n\nstep_minor\x18\x04 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\"K\n\x06Pacing\x12$\n\x11\x62\x65tting_window_ms\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\x12\x1b\n\x08pause_ms\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\"\xfb\x01\n\tTableSpec\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12(\n\rcurrency_code\x18\x02 \x01(\tB\x11\xbaH\x0er\x0c\x32\n^[A-Z]{3}$\x12\x31\n\x08rule_set\x18\x03 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSetB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06limits\x18\x04 \x03(\x0b\x32\x18.sabot.table.v1.BetLimitB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12&\n\x06pacing\x18\x05 \x01(\x0b\x32\x16.sabot.table.v1.Pacingb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19sabot/table/v1/spec.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dsabot/rules/v1/rule_set.proto\"\x9b\x01\n\x08\x42\x65tLimit\x12%\n\x03\x62\x65t\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\x12!\n\tmin_minor\x18\x02 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12!\n\tmax_minor\x18\x03 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\x12\"\n\nstep_minor\x18\x04 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x01\"\xb3\x01\n\x0cRestrictions\x12,\n\x14max_difference_minor\x18\x01 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00\x12\x1c\n\x0bmax_numbers\x18\x02 \x01(\rB\x07\xbaH\x04*\x02\x18%\x12)\n\x11max_account_minor\x18\x03 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00\x12,\n\x12max_exposure_minor\x18\x04 \x01(\x03\x42\x10\xbaH\r\"\x0b\x18\x80\x80\x9a\xa6\xea\xaf\xe3\x01(\x00\"\x8d\x01\n\x06Pacing\x12$\n\x11\x62\x65tting_window_ms\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\x12\x1b\n\x08pause_ms\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\x12\x1c\n\taction_ms\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\xc0\xcf$\x12\"\n\x0esuspend_max_ms\x18\x04 \x01(\rB\n\xbaH\x07*\x05\x18\x80\xb8\x99)\"\xd2\x03\n\tTableSpec\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12(\n\rcurrency_code\x18\x02 \x01(\tB\x11\xbaH\x0er\x0c\x32\n^[A-Z]{3}$\x12\x31\n\x08rule_set\x18\x03 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSetB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06limits\x18\x04 \x03(\x0b\x32\x18.sabot.table.v1.BetLimitB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80\x02\x12&\n\x06pacing\x18\x05 \x01(\x0b\x32\x16.sabot.table.v1.Pacing\x12\x32\n\x0crestrictions\x18\x06 \x01(\x0b\x32\x1c.sabot.table.v1.Restrictions\x12\x37\n\x06origin\x18\x07 \x01(\x0e\x32\x1d.sabot.table.v1.OutcomeOriginB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12?\n\x0etimeout_policy\x18\x08 \x01(\x0e\x32\x1d.sabot.table.v1.TimeoutPolicyB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\'\n\x14max_return_per_mille\x18\t \x01(\rB\t\xbaH\x06*\x04\x18\xa0\x8d\x06*e\n\rOutcomeOrigin\x12\x1e\n\x1aOUTCOME_ORIGIN_UNSPECIFIED\x10\x00\x12\x1a\n\x16OUTCOME_ORIGIN_VIRTUAL\x10\x01\x12\x18\n\x14OUTCOME_ORIGIN_FLOOR\x10\x02*l\n\rTimeoutPolicy\x12\x1e\n\x1aTIMEOUT_POLICY_UNSPECIFIED\x10\x00\x12\x18\n\x14TIMEOUT_POLICY_STAND\x10\x01\x12!\n\x1dTIMEOUT_POLICY_BASIC_STRATEGY\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,10 +41,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BETLIMIT'].fields_by_name['max_minor']._serialized_options = b'\272H\013\"\t\030\200\240\224\245\215\035(\001'
   _globals['_BETLIMIT'].fields_by_name['step_minor']._loaded_options = None
   _globals['_BETLIMIT'].fields_by_name['step_minor']._serialized_options = b'\272H\013\"\t\030\200\240\224\245\215\035(\001'
+  _globals['_RESTRICTIONS'].fields_by_name['max_difference_minor']._loaded_options = None
+  _globals['_RESTRICTIONS'].fields_by_name['max_difference_minor']._serialized_options = b'\272H\013\"\t\030\200\240\224\245\215\035(\000'
+  _globals['_RESTRICTIONS'].fields_by_name['max_numbers']._loaded_options = None
+  _globals['_RESTRICTIONS'].fields_by_name['max_numbers']._serialized_options = b'\272H\004*\002\030%'
+  _globals['_RESTRICTIONS'].fields_by_name['max_account_minor']._loaded_options = None
+  _globals['_RESTRICTIONS'].fields_by_name['max_account_minor']._serialized_options = b'\272H\013\"\t\030\200\240\224\245\215\035(\000'
+  _globals['_RESTRICTIONS'].fields_by_name['max_exposure_minor']._loaded_options = None
+  _globals['_RESTRICTIONS'].fields_by_name['max_exposure_minor']._serialized_options = b'\272H\r\"\013\030\200\200\232\246\352\257\343\001(\000'
   _globals['_PACING'].fields_by_name['betting_window_ms']._loaded_options = None
   _globals['_PACING'].fields_by_name['betting_window_ms']._serialized_options = b'\272H\006*\004\030\300\317$'
   _globals['_PACING'].fields_by_name['pause_ms']._loaded_options = None
   _globals['_PACING'].fields_by_name['pause_ms']._serialized_options = b'\272H\006*\004\030\300\317$'
+  _globals['_PACING'].fields_by_name['action_ms']._loaded_options = None
+  _globals['_PACING'].fields_by_name['action_ms']._serialized_options = b'\272H\006*\004\030\300\317$'
+  _globals['_PACING'].fields_by_name['suspend_max_ms']._loaded_options = None
+  _globals['_PACING'].fields_by_name['suspend_max_ms']._serialized_options = b'\272H\007*\005\030\200\270\231)'
   _globals['_TABLESPEC'].fields_by_name['table_id']._loaded_options = None
   _globals['_TABLESPEC'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
   _globals['_TABLESPEC'].fields_by_name['currency_code']._loaded_options = None
@@ -53,10 +65,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TABLESPEC'].fields_by_name['rule_set']._serialized_options = b'\272H\003\310\001\001'
   _globals['_TABLESPEC'].fields_by_name['limits']._loaded_options = None
   _globals['_TABLESPEC'].fields_by_name['limits']._serialized_options = b'\272H\010\222\001\005\010\001\020\200\002'
+  _globals['_TABLESPEC'].fields_by_name['origin']._loaded_options = None
+  _globals['_TABLESPEC'].fields_by_name['origin']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_TABLESPEC'].fields_by_name['timeout_policy']._loaded_options = None
+  _globals['_TABLESPEC'].fields_by_name['timeout_policy']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_TABLESPEC'].fields_by_name['max_return_per_mille']._loaded_options = None
+  _globals['_TABLESPEC'].fields_by_name['max_return_per_mille']._serialized_options = b'\272H\006*\004\030\240\215\006'
+  _globals['_OUTCOMEORIGIN']._serialized_start=1058
+  _globals['_OUTCOMEORIGIN']._serialized_end=1159
+  _globals['_TIMEOUTPOLICY']._serialized_start=1161
+  _globals['_TIMEOUTPOLICY']._serialized_end=1269
   _globals['_BETLIMIT']._serialized_start=106
   _globals['_BETLIMIT']._serialized_end=261
-  _globals['_PACING']._serialized_start=263
-  _globals['_PACING']._serialized_end=338
-  _globals['_TABLESPEC']._serialized_start=341
-  _globals['_TABLESPEC']._serialized_end=592
+  _globals['_RESTRICTIONS']._serialized_start=264
+  _globals['_RESTRICTIONS']._serialized_end=443
+  _globals['_PACING']._serialized_start=446
+  _globals['_PACING']._serialized_end=587
+  _globals['_TABLESPEC']._serialized_start=590
+  _globals['_TABLESPEC']._serialized_end=1056
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.rules.v1 import rule_set_pb2 as _rule_set_pb2
 import builtins as _builtins
 import sys
@@ -18,6 +19,54 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _OutcomeOrigin:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OutcomeOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutcomeOrigin.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OUTCOME_ORIGIN_UNSPECIFIED: _OutcomeOrigin.ValueType  # 0
+    """As virtual."""
+    OUTCOME_ORIGIN_VIRTUAL: _OutcomeOrigin.ValueType  # 1
+    """Drawn by the custodian: a sealed virtual shoe, a wheel or dice by the generator."""
+    OUTCOME_ORIGIN_FLOOR: _OutcomeOrigin.ValueType  # 2
+    """Told from the floor: scanned cards, a wheel's sensor, a dealer's entry."""
+
+class OutcomeOrigin(_OutcomeOrigin, metaclass=_OutcomeOriginEnumTypeWrapper):
+    """Where the outcomes of a table come from."""
+
+OUTCOME_ORIGIN_UNSPECIFIED: OutcomeOrigin.ValueType  # 0
+"""As virtual."""
+OUTCOME_ORIGIN_VIRTUAL: OutcomeOrigin.ValueType  # 1
+"""Drawn by the custodian: a sealed virtual shoe, a wheel or dice by the generator."""
+OUTCOME_ORIGIN_FLOOR: OutcomeOrigin.ValueType  # 2
+"""Told from the floor: scanned cards, a wheel's sensor, a dealer's entry."""
+Global___OutcomeOrigin: _TypeAlias = OutcomeOrigin  # noqa: Y015
+
+class _TimeoutPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TimeoutPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TimeoutPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TIMEOUT_POLICY_UNSPECIFIED: _TimeoutPolicy.ValueType  # 0
+    """As stand."""
+    TIMEOUT_POLICY_STAND: _TimeoutPolicy.ValueType  # 1
+    """The hand stands."""
+    TIMEOUT_POLICY_BASIC_STRATEGY: _TimeoutPolicy.ValueType  # 2
+    """The hand hits or stands by basic strategy."""
+
+class TimeoutPolicy(_TimeoutPolicy, metaclass=_TimeoutPolicyEnumTypeWrapper):
+    """What happens to a bettor who does not act in time (rule BJ-12)."""
+
+TIMEOUT_POLICY_UNSPECIFIED: TimeoutPolicy.ValueType  # 0
+"""As stand."""
+TIMEOUT_POLICY_STAND: TimeoutPolicy.ValueType  # 1
+"""The hand stands."""
+TIMEOUT_POLICY_BASIC_STRATEGY: TimeoutPolicy.ValueType  # 2
+"""The hand hits or stands by basic strategy."""
+Global___TimeoutPolicy: _TypeAlias = TimeoutPolicy  # noqa: Y015
 
 @_typing.final
 class BetLimit(_message.Message):
@@ -54,6 +103,44 @@ class BetLimit(_message.Message):
 Global___BetLimit: _TypeAlias = BetLimit  # noqa: Y015
 
 @_typing.final
+class Restrictions(_message.Message):
+    """What an account may not combine in a round, and how much there may be in all."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_DIFFERENCE_MINOR_FIELD_NUMBER: _builtins.int
+    MAX_NUMBERS_FIELD_NUMBER: _builtins.int
+    MAX_ACCOUNT_MINOR_FIELD_NUMBER: _builtins.int
+    MAX_EXPOSURE_MINOR_FIELD_NUMBER: _builtins.int
+    max_difference_minor: _builtins.int
+    """Baccarat: Player and Banker may both be held, if their stakes differ by at most this, minor units
+    (rule LIM-2); 0: they may not (rule LIM-1).
+    """
+    max_numbers: _builtins.int
+    """Roulette: how many different numbers an account's bets may cover (rule LIM-3); 0: 34."""
+    max_account_minor: _builtins.int
+    """Greatest total of an account's stakes in a round, minor units (rule LIM-4); 0: no such limit."""
+    max_exposure_minor: _builtins.int
+    """The greatest sum that the house may have to pay above the stakes in a round, over all accounts,
+    minor units (rule LIM-4); 0: no such limit.
+    """
+    def __init__(
+        self,
+        *,
+        max_difference_minor: _builtins.int = ...,
+        max_numbers: _builtins.int = ...,
+        max_account_minor: _builtins.int = ...,
+        max_exposure_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_account_minor", b"max_account_minor", "max_difference_minor", b"max_difference_minor", "max_exposure_minor", b"max_exposure_minor", "max_numbers", b"max_numbers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Restrictions: _TypeAlias = Restrictions  # noqa: Y015
+
+@_typing.final
 class Pacing(_message.Message):
     """How a table's rounds follow one another."""
 
@@ -61,21 +148,29 @@ class Pacing(_message.Message):
 
     BETTING_WINDOW_MS_FIELD_NUMBER: _builtins.int
     PAUSE_MS_FIELD_NUMBER: _builtins.int
+    ACTION_MS_FIELD_NUMBER: _builtins.int
+    SUSPEND_MAX_MS_FIELD_NUMBER: _builtins.int
     betting_window_ms: _builtins.int
     """Length of the betting window, milliseconds; 0: an operator closes betting."""
     pause_ms: _builtins.int
     """Pause between the end of a round and the next one, milliseconds. Without a betting window an
     operator opens each round and this has no effect.
     """
+    action_ms: _builtins.int
+    """Blackjack: time for each action, and for the answer to an offer of insurance, milliseconds; 0: 15,000."""
+    suspend_max_ms: _builtins.int
+    """After how long a suspension is escalated, milliseconds (rule INC-2); 0: ten minutes."""
     def __init__(
         self,
         *,
         betting_window_ms: _builtins.int = ...,
         pause_ms: _builtins.int = ...,
+        action_ms: _builtins.int = ...,
+        suspend_max_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["betting_window_ms", b"betting_window_ms", "pause_ms", b"pause_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_ms", b"action_ms", "betting_window_ms", b"betting_window_ms", "pause_ms", b"pause_ms", "suspend_max_ms", b"suspend_max_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -94,10 +189,22 @@ class TableSpec(_message.Message):
     RULE_SET_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     PACING_FIELD_NUMBER: _builtins.int
+    RESTRICTIONS_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    TIMEOUT_POLICY_FIELD_NUMBER: _builtins.int
+    MAX_RETURN_PER_MILLE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table's id, chosen by the operator."""
     currency_code: _builtins.str
     """The one currency of its bets, ISO 4217."""
+    origin: Global___OutcomeOrigin.ValueType
+    """Where its outcomes come from."""
+    timeout_policy: Global___TimeoutPolicy.ValueType
+    """Blackjack: what a timeout does."""
+    max_return_per_mille: _builtins.int
+    """A bet whose exact return at the shoe's live composition is above this is closed for the round, per
+    mille of the stake (1000: a fair bet); 0: none is.
+    """
     @_builtins.property
     def rule_set(self) -> _rule_set_pb2.RuleSet:
         """The rules of its game."""
@@ -110,6 +217,10 @@ class TableSpec(_message.Message):
     def pacing(self) -> Global___Pacing:
         """How its rounds follow one another."""
 
+    @_builtins.property
+    def restrictions(self) -> Global___Restrictions:
+        """What may not be combined; absent: the defaults."""
+
     def __init__(
         self,
         *,
@@ -118,10 +229,14 @@ class TableSpec(_message.Message):
         rule_set: _rule_set_pb2.RuleSet | None = ...,
         limits: _abc.Iterable[Global___BetLimit] | None = ...,
         pacing: Global___Pacing | None = ...,
+        restrictions: Global___Restrictions | None = ...,
+        origin: Global___OutcomeOrigin.ValueType = ...,
+        timeout_policy: Global___TimeoutPolicy.ValueType = ...,
+        max_return_per_mille: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["pacing", b"pacing", "rule_set", b"rule_set"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pacing", b"pacing", "restrictions", b"restrictions", "rule_set", b"rule_set"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency_code", b"currency_code", "limits", b"limits", "pacing", b"pacing", "rule_set", b"rule_set", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency_code", b"currency_code", "limits", b"limits", "max_return_per_mille", b"max_return_per_mille", "origin", b"origin", "pacing", b"pacing", "restrictions", b"restrictions", "rule_set", b"rule_set", "table_id", b"table_id", "timeout_policy", b"timeout_policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

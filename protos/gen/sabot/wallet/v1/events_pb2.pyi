@@ -556,6 +556,7 @@ class StakeReserved(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -566,6 +567,8 @@ class StakeReserved(_message.Message):
     """The round."""
     currency_code: _builtins.str
     """Currency of the stakes."""
+    stage: _bet_pb2.Stage.ValueType
+    """When in the round."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The wagers."""
@@ -579,10 +582,11 @@ class StakeReserved(_message.Message):
         round_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
+        stage: _bet_pb2.Stage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -600,6 +604,7 @@ class StakeDeclined(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     DECLINE_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -610,6 +615,8 @@ class StakeDeclined(_message.Message):
     """The round."""
     decline: Global___Decline.ValueType
     """Why."""
+    stage: _bet_pb2.Stage.ValueType
+    """When in the round."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets that are not on."""
@@ -623,10 +630,11 @@ class StakeDeclined(_message.Message):
         round_id: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         decline: Global___Decline.ValueType = ...,
+        stage: _bet_pb2.Stage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "decline", b"decline", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "decline", b"decline", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -692,19 +700,23 @@ class StakesSealed(_message.Message):
 
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
     """The round."""
+    stage: _bet_pb2.Stage.ValueType
+    """When in the round."""
     def __init__(
         self,
         *,
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
+        stage: _bet_pb2.Stage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
