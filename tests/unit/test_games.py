@@ -98,7 +98,7 @@ def test_bac_03_commission_and_half_pay_on_odd_stakes(
     half = Odds(1, 2)
     assert settled(505, Verdict.WON, half, rounding).profit_minor == half_pay
     six = judge("banker_no_commission", dealt(["TS", "2H"], ["6D", "KC"]))
-    assert six.pays == half
+    assert pays_of(PAYS["banker_no_commission"], six.line) == half
     assert settled(2000, six.verdict, half, rounding).payout_minor == 3000
     seven = judge("banker_ez", dealt(["2S", "TH", "TC"], ["2D", "KC", "5S"]))
     assert settled(2000, seven.verdict, EVENS, rounding).payout_minor == 2000
