@@ -175,6 +175,11 @@ class Server:
         for name in ("", *self._names):
             await self._health.set(name, status)
 
+    async def set_part(self, name: str, well: bool) -> None:
+        """What health says of a part of this process that serves no calls, such as `custodian`."""
+        response = health_pb2.HealthCheckResponse
+        await self._health.set(name, response.SERVING if well else response.NOT_SERVING)
+
     async def stop(self, drain_s: float) -> None:
         """Say NOT_SERVING, take no new calls, let running ones finish for `drain_s` seconds."""
         self._log.info(SERVER_DRAINING, drain_s=drain_s)

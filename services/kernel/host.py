@@ -35,7 +35,7 @@ from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
-from services.kernel.telemetry_names import ALARM
+from services.kernel.telemetry_names import ALARM, ALARMS, SHELL_PROBLEMS
 from services.kernel.witness import FileWitness
 
 PREFLIGHT_EVERY_S = 5.0
@@ -129,17 +129,19 @@ async def start(
 
     Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
     port is taken."""
-    alarms = _Alarms()
+    metrics = telemetry.Metrics()
+    alarms = _Alarms(metrics)
     accepted = read_accepted(settings.data)
     witness = FileWitness(settings.data / "witness" / name)
     watch = Watch(
+        metrics=metrics,
         tracing=telemetry.Tracing(
             service=name,
             ratio=settings.trace_ratio,
             exporter=(
                 telemetry.otlp_exporter(settings.otlp_endpoint) if settings.otlp_endpoint else None
             ),
-        )
+        ),
     )
     process = Process(
         log=log,
@@ -166,9 +168,7 @@ async def start(
         raise
     server = Server(tokens, watch=watch)
     for part in parts:
-        for descriptor, servicer in part.serve(
-            process, projectors.get(part.core.service), watch.metrics
-        ):
+        for descriptor, servicer in part.serve(process, projectors.get(part.core.service), metrics):
             server.add(descriptor, servicer)
     credentials = (
         tls_credentials(settings.tls_certificate, settings.tls_key)
@@ -177,11 +177,11 @@ async def start(
     )
     port = server.listen(f"{settings.host}:{settings.port}", credentials)
     if settings.metrics_port is not None:
-        watch.metrics.serve(settings.host, settings.metrics_port)
+        metrics.serve(settings.host, settings.metrics_port)
     await server.start()
     host = Host(process, server, projectors, port, witness=witness)
     loop = asyncio.get_running_loop()
-    host.tasks.append(loop.create_task(_follow_readiness(process, server), name=READINESS))
+    host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
     host.tasks.append(
         loop.create_task(_keep_preflight(process, preflight, alarms), name="preflight")
     )
@@ -304,9 +304,14 @@ def _state_before(snapshots: SnapshotFolder, sequence: int) -> ReaderState | Non
     return None
 
 
-async def _follow_readiness(process: Process, server: Server) -> None:
+async def _follow_readiness(process: Process, server: Server, metrics: telemetry.Metrics) -> None:
+    """Health says whether calls are taken, and of each shell by its name whether it can act."""
+    troubles = metrics.gauge(SHELL_PROBLEMS)
     while True:
         await server.set_ready(process.ready)
+        for shell, problems in process.shell_problems().items():
+            troubles.labels(shell).set(problems)
+            await server.set_part(shell, not problems)
         await asyncio.sleep(READY_EVERY_S)
 
 
@@ -328,12 +333,14 @@ async def _keep_preflight(process: Process, preflight: Preflight, alarms: Alarm)
 
 
 class _Alarms:
-    """Alarms as log lines; each is one that an operator must look at."""
+    """Alarms as log lines, and counted; each is one that an operator must look at."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: telemetry.Metrics) -> None:
         self._log = telemetry.logger()
+        self._counted = metrics.counter(ALARMS)
 
     def __call__(self, kind: str, facts: Mapping[str, Any]) -> None:
+        self._counted.labels(kind).inc()
         self._log.error(ALARM, kind=kind, **facts)
 
 

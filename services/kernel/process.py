@@ -262,6 +262,10 @@ class Process:
         """The observer of a service here; None where its record could not be followed."""
         return self.folding.observers.get(service)
 
+    def shell_problems(self) -> dict[str, int]:
+        """How many things each shell here cannot do, by the shell's name."""
+        return self._shells.problems()
+
     def snapshots(self) -> list[tuple[Core[Any], Snapshot]]:
         """What lives here, as it stands. To be encoded before anything else happens."""
         return self.folding.snapshots()

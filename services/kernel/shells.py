@@ -63,6 +63,10 @@ class Shells:
         self._wake = asyncio.Event()
         self._problems: dict[str, str] = {}
 
+    def problems(self) -> dict[str, int]:
+        """How many things each shell cannot do, by its name."""
+        return {name_of(shell): len(shell.problems) for shell in self._shells}
+
     def hear(self, events: list[Event]) -> None:
         """Events were folded."""
         if not self._wake.is_set() and any(type(event.body) in self._wakes for event in events):
@@ -82,7 +86,7 @@ class Shells:
         now_us = self._clock()
         for shell in self._shells:
             replica = self._replica(shell.service)
-            actor = f"system:{type(shell).__name__.lower()}"
+            actor = f"system:{name_of(shell)}"
             pending = replica.state.pending
             answered = position_of(pending[0].proto.cause) if pending else None
             for body in shell.poll(replica.state.core, now_us, replica.leading, answered):
@@ -92,3 +96,8 @@ class Shells:
             if self._problems.get(about) != why:
                 self._alarm("shell_cannot", {"about": about, "why": why})
         self._problems = problems
+
+
+def name_of(shell: Shell) -> str:
+    """What a shell is called: `custodian`, `timers`."""
+    return type(shell).__name__.lower()

@@ -33,6 +33,12 @@ RPC_REFUSALS = Metric("counter", "sabot_rpc_refusals", "Calls refused, by reason
 WATCHERS = Metric("gauge", "sabot_watchers", "Streams being followed.", ("stream",))
 WATCH_RESYNCS = Metric("counter", "sabot_watch_resyncs", "Streams that had to start again.")
 
+# Metrics of a process
+ALARMS = Metric("counter", "sabot_alarms", "What an operator had to see, by kind.", ("kind",))
+SHELL_PROBLEMS = Metric(
+    "gauge", "sabot_shell_problems", "What a shell cannot do now, each an alarm.", ("shell",)
+)
+
 # Spans. A call's span bears its method's full name, `sabot.partner.v1.PartnerService/PlaceBets`.
 SPAN_INPUT: Final = "input"
 SPAN_ANSWER: Final = "answer"

@@ -175,6 +175,8 @@ class Custodian:
         self._seals: dict[SealWanted, shoes.SealShoe] = {}
         """What was drawn for a shoe that does not stand yet: told again, it is the same."""
         self._unsealed: dict[str, Unsealed] = {}
+        self._looked_at: set[str] = set()
+        """Shoes whose seal was opened here once, or cannot be."""
         self.problems: dict[str, str] = {}
         """Why the cards of a shoe cannot be opened here, by shoe id: an operator must know."""
 
@@ -189,6 +191,7 @@ class Custodian:
         told: list[Message] = []
         wishes = wanted(state)
         self._forget(wishes, state)
+        self._look_ahead(state)
         wait_us = 0 if leading else STANDBY_US
         for wish in wishes:
             if answered is not None and wish.asked_by >= answered and not _is_called(wish):
@@ -206,6 +209,20 @@ class Custodian:
             self._told_us[wish] = now_us
         return told
 
+    def _look_ahead(self, state: ShoeState) -> None:
+        """Open the seal of each shoe that stands before its cards are called: a key that was lost
+        must be known while no round has closed its bets. One good seal a poll, since each takes
+        some milliseconds."""
+        for shoe in state.shoes.values():
+            if shoe.shoe_id in self._looked_at:
+                continue
+            try:
+                self._unseal(shoe)
+            except SealBroken as problem:
+                self.problems[shoe.shoe_id] = str(problem)
+            else:
+                return
+
     def _forget(self, wishes: list[Wanted], state: ShoeState) -> None:
         """What is no longer wanted has come true, here or elsewhere."""
         self._seen_us = {wish: self._seen_us[wish] for wish in wishes if wish in self._seen_us}
@@ -214,6 +231,7 @@ class Custodian:
         for known in (self._unsealed, self.problems):
             for shoe_id in [one for one in known if one not in state.shoes]:
                 del known[shoe_id]
+        self._looked_at &= state.shoes.keys()
 
     def _granted(self, state: ShoeState, wish: Wanted) -> Message:
         match wish:
@@ -267,6 +285,7 @@ class Custodian:
 
     def _unseal(self, shoe: Shoe) -> Unsealed:
         """A shoe that stands in the log, whoever sealed it. Raises SealBroken."""
+        self._looked_at.add(shoe.shoe_id)
         known = self._unsealed.pop(shoe.shoe_id, None)
         if known is None:
             known = self._opened(shoe)
