@@ -37,7 +37,7 @@ from services.cli.bench_load import (
     account,
 )
 from services.cli.uuid7 import uuid7
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 
 SUPERVISOR = "operator:sam"
 PATIENCE_S = 120.0
@@ -193,7 +193,7 @@ def _spec() -> spec_pb2.TableSpec:
     return spec_pb2.TableSpec(
         table_id=TABLE,
         currency_code=CURRENCY,
-        rule_set=baccarat(),
+        rule_set=baccarat_1(),
         limits=[
             spec_pb2.BetLimit(bet=bet, min_minor=100, max_minor=LIMIT_MINOR, step_minor=20)
             for bet in ("banker", "player", "tie")

@@ -24,7 +24,7 @@ from services.cli.fleet import DEFAULT_PORT, Fleet, at_signals, fleet, give_up_a
 from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from services.kernel import event_loop, telemetry
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ def _spec(table_id: str) -> spec_pb2.TableSpec:
     return spec_pb2.TableSpec(
         table_id=table_id,
         currency_code=CURRENCY,
-        rule_set=baccarat(),
+        rule_set=baccarat_1(),
         limits=[limit("banker", 100_000, 20), limit("player", 100_000, 1), limit("tie", 20_000, 1)],
         pacing=spec_pb2.Pacing(betting_window_ms=WINDOW_MS, pause_ms=PAUSE_MS),
     )

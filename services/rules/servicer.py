@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.rules.v1 import rules_service_pb2 as rules
-from services.games.rule_sets import all_rule_sets
+from services.games.catalogue import all_rule_sets
 from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.errors import Refused
 from services.refusals.table import RULE_SET_NOT_FOUND

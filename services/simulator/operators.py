@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from sabot.log.v1 import events_pb2 as logs
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import spec_pb2
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from services.kernel.edge import NotTaken, Outcome, OutcomeUnknown
 from services.kernel.entry import position_proto
 from services.kernel.event import Position
@@ -52,7 +52,7 @@ ANY_ANSWER: frozenset[type[Message]] = frozenset().union(*(core.answers for core
 
 def table_spec(rng: random.Random, table_id: str, *, timed: bool) -> spec_pb2.TableSpec:
     """A table of a simulation: a short shoe, short windows, low limits."""
-    rule_set = baccarat(decks=1, tie_pays=rng.choice((8, 8, 9)), cut_depth=rng.choice((7, 7, 20)))
+    rule_set = baccarat_1(decks=1, tie_pays=rng.choice((8, 8, 9)), cut_depth=rng.choice((7, 7, 20)))
     high = rng.choice((300, 700))
     return spec_pb2.TableSpec(
         table_id=table_id,

@@ -10,7 +10,7 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from services.limits.domain.core import CORE
 from tests.conformance.case_files import cases, named
 from tests.unit.deciding import Deciding
@@ -52,7 +52,7 @@ def test_a_request(case: dict[str, Any]) -> None:
     spec = spec_pb2.TableSpec(
         table_id=T,
         currency_code="EUR",
-        rule_set=baccarat(),
+        rule_set=baccarat_1(),
         limits=[bet_limit(case, bet) for bet in OFFERED],
         pacing=spec_pb2.Pacing(),
     )
@@ -60,7 +60,12 @@ def test_a_request(case: dict[str, Any]) -> None:
         table.TableOpened(spec=spec, revision=1),
         table.RoundOpened(table_id=T, round_id=R, number=1, round_in_shoe=case["round_in_shoe"]),
     )
-    whose = {"account_id": "A", "table_id": T, "round_id": R, "currency_code": "EUR"}
+    whose: dict[str, Any] = {
+        "account_id": "A",
+        "table_id": T,
+        "round_id": R,
+        "currency_code": "EUR",
+    }
     assert {bet["account"] for bet in (*case["accepted"], *case["request"])} == {"A"}
     if case["accepted"]:
         held = bets_of(case["accepted"], 1)

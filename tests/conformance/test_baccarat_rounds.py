@@ -19,9 +19,9 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.games.baccarat import Side, burn_count, is_natural, next_draw
 from services.games.baccarat_bets import PAYS, Dealt, dealt, judge
 from services.games.bets import pays_of
+from services.games.catalogue import baccarat_1
 from services.games.money import Rounding, Verdict, settled
 from services.games.odds import EVENS, NO_COMMISSION, Odds
-from services.games.rule_sets import baccarat
 from services.rules.domain.core import CORE as RULES
 from services.settlement.domain.core import CORE as SETTLEMENT
 from tests.conformance.case_files import cases, named
@@ -109,10 +109,10 @@ def test_the_cases_reach_every_bet() -> None:
 # ---- through the cores -------------------------------------------------------------------------
 
 T, R, S = "t1", "t1-1", "t1-s1"
-ROUND = {"table_id": T, "round_id": R}
+ROUND: dict[str, Any] = {"table_id": T, "round_id": R}
 OPENED = (
     table.TableOpened(
-        spec=spec_pb2.TableSpec(table_id=T, currency_code="EUR", rule_set=baccarat()), revision=1
+        spec=spec_pb2.TableSpec(table_id=T, currency_code="EUR", rule_set=baccarat_1()), revision=1
     ),
     table.RoundOpened(table_id=T, round_id=R, number=1, shoe_id=S, round_in_shoe=1, revision=1),
 )

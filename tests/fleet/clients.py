@@ -23,7 +23,7 @@ from sabot.table.v1 import operator_service_pb2_grpc as operators_grpc
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2_grpc as wallets_grpc
 from services.cli.uuid7 import uuid7
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 
 T = TypeVar("T")
 
@@ -476,7 +476,7 @@ def table_spec(
     return spec_pb2.TableSpec(
         table_id=table_id,
         currency_code=CURRENCY,
-        rule_set=baccarat(),
+        rule_set=baccarat_1(),
         limits=[spec_pb2.BetLimit(bet=bet, **limit) for bet in bets or ("banker", "player", "tie")],
         pacing=spec_pb2.Pacing(betting_window_ms=window_ms, pause_ms=pause_ms),
     )

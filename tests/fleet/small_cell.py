@@ -21,7 +21,7 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.cores import CORES
 from services.cli.fleet import CELL, connect, embedded_log
 from services.events import event_types
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from services.kernel.edge import Outcome
 from services.kernel.event import Core, Event
 from services.kernel.host import clock_us
@@ -77,7 +77,7 @@ def spec(table_id: str = "t1", window_ms: int = 0, pause_ms: int = 0) -> spec_pb
     return spec_pb2.TableSpec(
         table_id=table_id,
         currency_code="EUR",
-        rule_set=baccarat(),
+        rule_set=baccarat_1(),
         limits=[spec_pb2.BetLimit(bet=bet, **limit) for bet in ("banker", "player", "tie")],
         pacing=spec_pb2.Pacing(betting_window_ms=window_ms, pause_ms=pause_ms),
     )

@@ -8,7 +8,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from services.kernel.call import Call
 from services.kernel.event import Position
 from services.kernel.telemetry import Metrics
@@ -33,7 +33,7 @@ def table_state(*, running: bool = True, number: int = 7, table_id: str = "t1") 
     spec = tables.TableOpened().spec
     spec.table_id = table_id
     spec.currency_code = "EUR"
-    spec.rule_set.CopyFrom(baccarat())
+    spec.rule_set.CopyFrom(baccarat_1())
     table = Table(spec=spec, revision=3, bets=("banker", "player", "tie"), number=number)
     if running:
         round_id = f"{table_id}-{number}"

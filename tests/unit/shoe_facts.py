@@ -9,7 +9,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import spec_pb2
 from services.games.cards import pack
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from services.shoe.domain.commitments import commitment, root
 from services.shoe.domain.core import CORE
 from services.shoe.domain.state import ShoeState
@@ -125,7 +125,7 @@ def spec(cut_depth: int = 7, rounds_after_cut: int = 0) -> spec_pb2.TableSpec:
     return spec_pb2.TableSpec(
         table_id=T,
         currency_code="EUR",
-        rule_set=baccarat(cut_depth=cut_depth, rounds_after_cut=rounds_after_cut),
+        rule_set=baccarat_1(cut_depth=cut_depth, rounds_after_cut=rounds_after_cut),
     )
 
 

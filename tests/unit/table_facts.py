@@ -8,7 +8,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.games.rule_sets import baccarat
+from services.games.catalogue import baccarat_1
 from tests.unit.deciding import OPERATOR, Fact, by, request_id
 
 T = "t1"
@@ -25,7 +25,7 @@ def spec(window_ms: int = 0, pause_ms: int = 0, table_id: str = T) -> spec_pb2.T
     return spec_pb2.TableSpec(
         table_id=table_id,
         currency_code="EUR",
-        rule_set=baccarat(),
+        rule_set=baccarat_1(),
         limits=[spec_pb2.BetLimit(bet=bet, **limit) for bet in ("banker", "player", "tie")],
         pacing=spec_pb2.Pacing(betting_window_ms=window_ms, pause_ms=pause_ms),
     )

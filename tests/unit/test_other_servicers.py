@@ -26,7 +26,7 @@ from sabot.table.v1 import bet_pb2
 from sabot.wallet.v1 import events_pb2 as events
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.audit.servicer import AuditServicer
-from services.games.rule_sets import all_rule_sets
+from services.games.catalogue import all_rule_sets
 from services.kernel.call import Call, position_message
 from services.kernel.errors import Refused
 from services.kernel.event import Position

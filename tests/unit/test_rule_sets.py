@@ -8,47 +8,89 @@ import pytest
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
+from services.games.catalogue import all_rule_sets, baccarat, baccarat_1, baccarat_ez
 from services.games.currencies import EXPONENTS
 from services.games.money import MAX_STAKE_MINOR, Rounding
-from services.games.rule_sets import (
-    all_rule_sets,
-    baccarat,
-    hash_of,
-    rounding_of,
-    rule_set_faults,
-    table_faults,
-    table_warnings,
-)
+from services.games.rule_set_faults import rule_set_faults, table_faults, table_warnings
+from services.games.rule_sets import hash_of, rounding_of
 from tests.unit.table_facts import spec
 
 
 def test_the_rule_set_of_baccarat() -> None:
-    rule_set = baccarat()
+    rule_set = baccarat_1()
     assert [
         (one.bet, one.pays.numerator, one.pays.denominator, one.HasField("commission"))
         for one in rule_set.bets
     ] == [("banker", 1, 1, True), ("player", 1, 1, False), ("tie", 8, 1, False)]
     assert (rule_set.decks, rule_set.cut_depth, rule_set.rounds_after_cut) == (8, 7, 0)
     assert rule_set.hash == hash_of(rule_set)
-    assert all_rule_sets() == (rule_set,)
     assert rule_set_faults(rule_set) == []
+    assert rule_set not in all_rule_sets()  # There is a newer version.
+
+
+def test_every_published_rule_set_is_right_and_named_by_what_it_holds() -> None:
+    ids = [one.rule_set_id for one in all_rule_sets()]
+    assert ids == sorted(set(ids))
+    for one in all_rule_sets():
+        assert rule_set_faults(one) == []
+        assert one.hash == hash_of(one)
+
+
+def test_bac_41_a_table_may_offer_only_some_of_the_bets() -> None:
+    assert len(baccarat().bets) == 19
+    few = baccarat(bets=["player", "banker_no_commission", "tie"])
+    assert [one.bet for one in few.bets] == ["banker_no_commission", "player", "tie"]
+    assert rule_set_faults(few) == []
+    del few.bets[:]
+    assert rule_set_faults(few) == [
+        "the bets must be by bet id in ascending order, one of each, at least one"
+    ]
+
+
+def test_bac_41_an_ez_table_offers_exactly_its_five_bets() -> None:
+    rule_set = baccarat_ez()
+    assert [one.bet for one in rule_set.bets] == ["banker", "dragon_7", "panda_8", "player", "tie"]
+    assert not rule_set.bets[0].HasField("commission")
+    rule_set.baccarat.ez = False
+    assert rule_set_faults(rule_set) == ["an EZ table is a rule set of its own"]
+    del rule_set.bets[1]
+    assert rule_set_faults(rule_set)[0].startswith("the bets must be banker, dragon_7")
+
+
+def test_bac_40_the_last_rounds_of_side_bets_are_those_of_the_rule_set() -> None:
+    rule_set = baccarat()
+    [pair] = [one for one in rule_set.bets if one.bet == "player_pair"]
+    assert pair.until_round == 60
+    pair.until_round = 61
+    assert rule_set_faults(rule_set) == [
+        "player_pair is offered until round 61; it must be 60 (0: always)"
+    ]
+
+
+def test_bac_30_the_pay_lines_are_those_of_the_rule_set() -> None:
+    rule_set = baccarat()
+    [bonus] = [one for one in rule_set.bets if one.bet == "player_bonus"]
+    bonus.lines[0].pays.numerator = 2
+    assert rule_set_faults(rule_set) == ["player_bonus by_4 pays 2:1; it must be 1:1"]
+    del bonus.lines[0]
+    assert rule_set_faults(rule_set)[0].startswith("the pay lines of player_bonus must be by_4, ")
 
 
 def test_the_hash_of_baccarat_never_changes() -> None:
     """It stands in recorded logs. Whoever must change the rule set makes a new version."""
-    assert baccarat().hash.hex() == (
+    assert baccarat_1().hash.hex() == (
         "03de90106dee3f4ae78143b37141d30bc6ce3635640f1d4cd9525ca18402f119"
     )
 
 
 def test_every_option_makes_another_hash() -> None:
     variants = [
-        baccarat(),
-        baccarat(tie_pays=9),
-        baccarat(rounding=Rounding.HALF_UP),
-        baccarat(decks=6),
-        baccarat(cut_depth=14),
-        baccarat(cut_depth=14, rounds_after_cut=1),
+        baccarat_1(),
+        baccarat_1(tie_pays=9),
+        baccarat_1(rounding=Rounding.HALF_UP),
+        baccarat_1(decks=6),
+        baccarat_1(cut_depth=14),
+        baccarat_1(cut_depth=14, rounds_after_cut=1),
     ]
     assert len({one.hash for one in variants}) == len(variants)
     assert [rule_set_faults(one) for one in variants] == [[]] * len(variants)
@@ -59,7 +101,7 @@ Change = Callable[[rule_set_pb2.RuleSet], object]
 
 
 def changed(change: Change) -> rule_set_pb2.RuleSet:
-    rule_set = baccarat()
+    rule_set = baccarat_1()
     change(rule_set)
     rule_set.hash = hash_of(rule_set)
     return rule_set
@@ -87,7 +129,7 @@ def waive(place: int) -> Change:
 
 
 FAULTS: list[tuple[Change, str]] = [
-    (put("version", 2), "there is no rule set 'baccarat' version 2"),
+    (put("version", 9), "there is no rule set 'baccarat' version 9"),
     (put("game", 0), "there is no rule set 'baccarat' version 1"),
     (bet(2, "zebra"), "unknown bets: zebra"),
     (drop(2), "the bets must be banker, player, tie, in this order"),
@@ -121,7 +163,7 @@ def test_bac_3_what_just_fits(change: Change) -> None:
 
 
 def test_a_rule_set_with_another_hash_is_refused() -> None:
-    rule_set = baccarat()
+    rule_set = baccarat_1()
     rule_set.hash = b"\0" * 32
     assert rule_set_faults(rule_set) == ["the hash is not that of the rule set"]
 

@@ -10,7 +10,8 @@ from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.games import baccarat, rule_sets
+from services.games import baccarat
+from services.games.catalogue import baccarat_1
 from services.games.money import Rounding
 from services.kernel.event import InvariantViolated
 from services.settlement.domain.core import CORE
@@ -31,7 +32,7 @@ Line = tuple[str, str, int, settlement.Outcome.ValueType, int, int, int]
 
 def opened(rule_set: rule_set_pb2.RuleSet | None = None, revision: int = 1) -> table.TableOpened:
     of = spec()
-    of.rule_set.CopyFrom(rule_set or rule_sets.baccarat())
+    of.rule_set.CopyFrom(rule_set or baccarat_1())
     return table.TableOpened(spec=of, revision=revision)
 
 
@@ -110,7 +111,7 @@ def settled(
             )
             for bet_id, bet, stake, outcome, profit, payout, commission in lines
         ],
-        rule_set_hash=(rule_set or rule_sets.baccarat()).hash,
+        rule_set_hash=(rule_set or baccarat_1()).hash,
     )
 
 
@@ -122,7 +123,7 @@ def done(
         round_id=round_id,
         accounts=accounts,
         bets=bets,
-        rule_set_hash=(rule_set or rule_sets.baccarat()).hash,
+        rule_set_hash=(rule_set or baccarat_1()).hash,
     )
 
 
@@ -225,7 +226,7 @@ def test_news_of_rounds_that_do_not_run_is_not_answered() -> None:
 
 def test_evt_03_a_round_is_paid_by_the_rules_it_was_played_under() -> None:
     """The rules change between two rounds with the same bet and the same cards."""
-    floor, up = rule_sets.baccarat(), rule_sets.baccarat(tie_pays=9, rounding=Rounding.HALF_UP)
+    floor, up = baccarat_1(), baccarat_1(tie_pays=9, rounding=Rounding.HALF_UP)
     log_so_far = betting(floor).given(reserved("ann", ("b1", "banker", 30), ("b2", "tie", 10)))
     log_so_far.when(accepted(BANKER_WINS)).then(
         settled(
@@ -345,7 +346,7 @@ def test_a_result_that_contradicts_its_cards_is_not_paid() -> None:
 def test_a_result_of_no_known_game_is_not_paid() -> None:
     with pytest.raises(InvariantViolated, match="no baccarat result"):
         betting().when(table.ResultAccepted(table_id=T, round_id=R1))
-    strange = rule_sets.baccarat()
+    strange = baccarat_1()
     strange.game = rule_set_pb2.GAME_UNSPECIFIED
     with pytest.raises(InvariantViolated, match="game 0"):
         betting(strange).when(accepted(TIE))

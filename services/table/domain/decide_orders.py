@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import events_pb2 as table
-from services.games.rule_sets import table_faults
+from services.games.rule_set_faults import table_faults
 from services.kernel.event import Event
 from services.kernel.requests import Standing
 from services.table.domain.events import Order, RoundOrder
