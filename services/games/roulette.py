@@ -131,9 +131,10 @@ def canonical(bet: str, position: str) -> str | None:
     named = _POSITIONS.get(bet)
     if named is None:
         return None
-    numbers = [_NUMBER_BY_TEXT.get(text) for text in position.split("-")]
-    known = sorted(number for number in numbers if number is not None)
-    return named.get(text_of(tuple(known))) if len(known) == len(numbers) else None
+    numbers = position.split("-")
+    if not _NUMBER_BY_TEXT.keys() >= set(numbers):
+        return None
+    return named.get("-".join(sorted(numbers, key=_NUMBER_BY_TEXT.__getitem__)))
 
 
 def covered(bet: str, position: str) -> Numbers:
