@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
-from services.games import baccarat_bets, roulette, sicbo, two_cards
+from services.games import baccarat_bets, blackjack_bets, roulette, sicbo, two_cards
 from services.games.bets import Judged, ResultUnusable
+from services.games.blackjack_result import decided_of, options_of
 from services.games.cards import is_card
 
 Judging = Callable[[str, str], Judged]
@@ -45,6 +46,10 @@ def on_layout(rule_set: rule_set_pb2.RuleSet, bet: str, position: str) -> str | 
     match rule_set.game:
         case rule_set_pb2.GAME_BACCARAT:
             return "" if bet in baccarat_bets.JUDGES and not position else None
+        case rule_set_pb2.GAME_BLACKJACK:
+            # Doubles, splits and insurance are not laid: they are actions of a turn.
+            lies = bet in blackjack_bets.IN_THE_WINDOW and blackjack_bets.seat_of(position)
+            return position if lies else None
         case rule_set_pb2.GAME_ROULETTE:
             return roulette.canonical(bet, position)
         case rule_set_pb2.GAME_SICBO:
@@ -123,6 +128,8 @@ def judging(rule_set: rule_set_pb2.RuleSet, result: rules.Result) -> Judging:
     match rule_set.game:
         case rule_set_pb2.GAME_BACCARAT:
             return _baccarat(rule_set, result)
+        case rule_set_pb2.GAME_BLACKJACK:
+            return _blackjack(rule_set, result)
         case rule_set_pb2.GAME_ROULETTE:
             return _roulette(rule_set, result)
         case rule_set_pb2.GAME_SICBO:
@@ -161,6 +168,14 @@ def _baccarat(rule_set: rule_set_pb2.RuleSet, result: rules.Result) -> Judging:
         return baccarat_bets.judge("banker_ez" if ez and bet == "banker" else bet, hands)
 
     return judge
+
+
+def _blackjack(rule_set: rule_set_pb2.RuleSet, result: rules.Result) -> Judging:
+    """Every hand is worked out anew: a round that the rules cannot have led to pays nothing."""
+    if not result.HasField("blackjack"):
+        raise ResultUnusable("no blackjack result to settle by")
+    decided = decided_of(result.blackjack, options_of(rule_set))
+    return lambda bet, position: blackjack_bets.judge(bet, decided, position)
 
 
 def _roulette(rule_set: rule_set_pb2.RuleSet, result: rules.Result) -> Judging:
