@@ -48,6 +48,20 @@ SHOE_NOT_FOUND = Reason(
     "There is no shoe {shoe_id} in use.",
     "Il n'y a pas de sabot {shoe_id} en service.",
 )
+SHOE_NOT_PLAYED = Reason(
+    "SHOE_NOT_PLAYED",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "No round was opened with a shoe {shoe_id}.",
+    "Aucune manche n'a été ouverte avec un sabot {shoe_id}.",
+)
+NO_ROADS = Reason(
+    "NO_ROADS",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The game of table {table_id} has no roads.",
+    "Le jeu de la table {table_id} n'a pas de tableau de marque.",
+)
 RULE_SET_NOT_FOUND = Reason(
     "RULE_SET_NOT_FOUND",
     _Code.NOT_FOUND,
@@ -168,6 +182,8 @@ REASONS = (
     BET_NOT_FOUND,
     REQUEST_NOT_FOUND,
     SHOE_NOT_FOUND,
+    SHOE_NOT_PLAYED,
+    NO_ROADS,
     RULE_SET_NOT_FOUND,
     BETTING_CLOSED,
     ROUND_SUSPENDED,

@@ -95,6 +95,7 @@ ROUNDS = Table(
     Column("opened", KeyInteger, nullable=False),
     Column("changed", KeyInteger, nullable=False),
     Index("rounds_by_opening", "opened"),
+    Index("rounds_by_shoe", "shoe_id", "opened"),
     Index("rounds_by_table", "table_id", "opened"),
     Index("rounds_by_state", "state"),
 )

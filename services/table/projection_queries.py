@@ -27,6 +27,7 @@ from services.kernel.event import Position
 from services.kernel.projections import Projector
 from services.kernel.request_rows import oneof_fields
 from services.table.projection import BETS, REQUESTS, ROUNDS
+from services.table.roads import mark_road
 
 MAX_PAGE = 1_000
 """Rows of a page at most, whatever is asked for: some hundred KiB, far below gRPC's 4 MiB."""
@@ -78,6 +79,11 @@ class SqlTableQueries:
         """A round as everyone may see it, or None."""
         rows = await self._rows(select(ROUNDS).where(ROUNDS.c.round_id == round_id))
         return _round(rows[0]) if rows else None
+
+    async def rounds_of_shoe(self, shoe_id: str) -> list[Round]:
+        """Every round that was dealt from a shoe, or is being, in order; none: no such shoe."""
+        query = select(ROUNDS).where(ROUNDS.c.shoe_id == shoe_id).order_by(ROUNDS.c.opened)
+        return [_round(row) for row in await self._rows(query.limit(MAX_PAGE))]
 
     async def rounds(
         self, limit: int, before: str | None = None, table_id: str | None = None
@@ -195,6 +201,7 @@ def _round(row: RowMapping) -> Round:
     found.MergeFromString(row["cards"])
     if row["result"] is not None:
         found.result.MergeFromString(row["result"])
+        mark_road(found)
     return found
 
 

@@ -28,6 +28,10 @@ class TableQueries(Protocol):
         """A round as everyone may see it, or None."""
         ...
 
+    async def rounds_of_shoe(self, shoe_id: str) -> Sequence[Round]:
+        """Every round that was dealt from a shoe, or is being, in order; none: no such shoe."""
+        ...
+
     async def bets(
         self,
         partner: str | None,

@@ -11,6 +11,7 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import events_pb2 as tables
 from services.kernel.event import Event
 from services.table.domain.state import Phase, Round, Table
+from services.table.roads import mark_road
 
 CHANGES: frozenset[type[Message]] = frozenset(
     (
@@ -74,11 +75,13 @@ def follow(view: partners.Round, event: Event) -> None:
         case tables.ResultAccepted():
             view.state = partners.ROUND_STATE_PAYING
             view.result.CopyFrom(body.result)
+            mark_road(view)
         case tables.RoundVoided():
             _betting_ended(view, event.time_us)
             view.state = partners.ROUND_STATE_RETURNING
             view.suspended = False
             view.void_reason = body.reason
+            view.ClearField("road")
         case tables.RoundClosed():
             paid = body.end == tables.ROUND_END_PAID
             view.state = partners.ROUND_STATE_PAID if paid else partners.ROUND_STATE_RETURNED

@@ -31,10 +31,17 @@ from services.kernel.errors import (
     Refused,
 )
 from services.kernel.event import Position
-from services.refusals.table import REQUEST_NOT_FOUND, ROUND_NOT_FOUND, TABLE_NOT_FOUND
+from services.refusals.table import (
+    NO_ROADS,
+    REQUEST_NOT_FOUND,
+    ROUND_NOT_FOUND,
+    SHOE_NOT_PLAYED,
+    TABLE_NOT_FOUND,
+)
 from services.refusals.wallet import DECISION_FAILED, MIXED_CURRENCIES
 from services.table.answers import PLACED, WITHDRAWN, facts_of, placed, withdrawn
 from services.table.queries import TableQueries
+from services.table.roads import drawn
 from services.table.watch import LiveBets, LiveTables
 
 TABLES_PAGE = 50
@@ -124,6 +131,38 @@ class PartnerServicer:
         if found is None:
             raise Refused(ROUND_NOT_FOUND, {"round_id": request.round_id})
         return partners.GetRoundResponse(round=found, position=position_message(position))
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def get_roads(
+        self, request: partners.GetRoadsRequest, call: Call
+    ) -> partners.GetRoadsResponse:
+        """The roads of a shoe, past or in use."""
+        if request.HasField("at_least"):
+            await await_position(self._queries.reached, request.at_least, call)
+        shoe_id = request.shoe_id
+        if request.WhichOneof("of") == "table_id":
+            table = await self._tables.table(request.table_id)
+            if table is None:
+                raise Refused(TABLE_NOT_FOUND, {"table_id": request.table_id})
+            if table.HasField("roads"):
+                return partners.GetRoadsResponse(roads=table.roads, position=table.position)
+            if not self._tables.have_roads(request.table_id):
+                raise Refused(NO_ROADS, {"table_id": request.table_id})
+            shoe_id = table.round.shoe_id
+        position = self._queries.position
+        rounds = await self._queries.rounds_of_shoe(shoe_id)
+        if not rounds and await self._queries.reached(self._edge.position, call.wait_s(LAG_S)):
+            # Its first round may have opened since the projection last looked.
+            position = self._queries.position
+            rounds = await self._queries.rounds_of_shoe(shoe_id)
+        if not rounds:
+            raise Refused(SHOE_NOT_PLAYED, {"shoe_id": shoe_id})
+        if not self._tables.have_roads(rounds[0].table_id):
+            raise Refused(NO_ROADS, {"table_id": rounds[0].table_id})
+        results = [one.road for one in rounds if one.HasField("road")]
+        return partners.GetRoadsResponse(
+            roads=drawn(shoe_id, results), position=position_message(position)
+        )
 
     # ---- bets ----------------------------------------------------------------------------------
 

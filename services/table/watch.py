@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -31,6 +31,7 @@ from services.kernel.telemetry_names import WATCH_RESYNCS, WATCHERS
 from services.table import round_view
 from services.table.domain.state import Table, TableState
 from services.table.queries import TableQueries
+from services.table.roads import GAMES, ShoeRoads
 
 RING_CHANGES = 256
 """Changes kept of a table: a dozen rounds, so some minutes. Who is away longer starts again."""
@@ -81,6 +82,8 @@ class LiveTables:
         self._edge = edge
         self._queries = queries
         self._rounds: dict[str, partners.Round] = {}
+        self._roads: dict[str, ShoeRoads] = {}
+        """Of the shoe of each table's running or last round."""
         self._missed: dict[str, list[Event]] = {}
         self._loading: dict[str, asyncio.Lock] = {}
         self._rings: dict[str, _Ring] = {}
@@ -106,13 +109,18 @@ class LiveTables:
         table = self._table(table_id)
         if table is None:
             return None
-        if table.number and not self._shown(table_id, table):
+        if table.number and not self._is_known(table_id, table):
             await self._load(table_id, table, wait_s)
         return self._view(table_id)
 
     def ids(self) -> list[str]:
         """The open tables, by id."""
         return sorted(name for name, table in self._state().tables.items() if table.is_open)
+
+    def have_roads(self, table_id: str) -> bool:
+        """Whether the game at a table has roads."""
+        table = self._table(table_id)
+        return table is not None and _has_roads(table)
 
     def _state(self) -> TableState:
         state: TableState = self._edge.state("table")
@@ -125,6 +133,13 @@ class LiveTables:
         """The view of the table's running or last round, if it is here."""
         view = self._rounds.get(table_id)
         return view if view is not None and view.number == table.number else None
+
+    def _is_known(self, table_id: str, table: Table) -> bool:
+        """Whether all is here that is shown of the table's running or last round."""
+        if self._shown(table_id, table) is None:
+            return False
+        roads = self._roads.get(table_id)
+        return (roads is not None and roads.complete) or not _has_roads(table)
 
     def _view(self, table_id: str) -> partners.Table | None:
         table = self._table(table_id)
@@ -142,28 +157,42 @@ class LiveTables:
             view.round.CopyFrom(shown)
         elif table.running is not None:
             view.round.CopyFrom(round_view.from_state(table, table.running))
+        roads = self._roads.get(table_id)
+        if not _has_roads(table):
+            pass
+        elif roads is not None and roads.complete and shown is not None:
+            view.roads.CopyFrom(roads.message())
+        elif not table.number:
+            view.roads.shoe_id = table.shoe_id
         return view
 
     async def _load(self, table_id: str, table: Table, wait_s: float) -> None:
         """Take a round that began before this process from the projection, and what happens
         meanwhile from the log. Where the projection is away, nothing is taken."""
         async with self._loading.setdefault(table_id, asyncio.Lock()):
-            if self._shown(table_id, table):
+            if self._is_known(table_id, table):
                 return
             running = table.running
             round_id = running.round_id if running else f"{table_id}-{table.number}"
             missed = self._missed[table_id] = []
-            found = None
+            shoe: Sequence[partners.Round] = ()
             with suppress(ProjectionUnavailable):
                 if await self._queries.reached(self._edge.position, wait_s):
                     found = await self._queries.round(round_id)
+                    if found is not None:
+                        shoe = await self._queries.rounds_of_shoe(found.shoe_id)
             self._missed.pop(table_id, None)
-            if found is None or self._shown(table_id, table):
-                return
             for event in missed:
-                if getattr(event.body, "round_id", "") == round_id:
-                    round_view.follow(found, event)
-            self._rounds[table_id] = found
+                for view in shoe:
+                    if getattr(event.body, "round_id", "") == view.round_id:
+                        round_view.follow(view, event)
+            for view in shoe:
+                if view.round_id == round_id and not self._shown(table_id, table):
+                    self._rounds[table_id] = view
+                    self._follow_roads(table_id, view)
+            roads = self._roads.get(table_id)
+            if shoe and roads is not None and roads.shoe_id == shoe[0].shoe_id:
+                roads.begin_with(shoe)
 
     # ---- what happens --------------------------------------------------------------------------
 
@@ -198,10 +227,19 @@ class LiveTables:
                 self._rings[table_id].restart(event.position)
             return
         round_view.follow(shown, event)
+        self._follow_roads(table_id, shown)
         ring = self._rings.get(table_id)
         if ring is not None:
             change = partners.WatchTableResponse(round=shown)
             ring.push(event.position, self._at(change, table_id, event.position))
+
+    def _follow_roads(self, table_id: str, shown: partners.Round) -> None:
+        """Of a shoe's first round all is known; what came before any other must be loaded."""
+        roads = self._roads.get(table_id)
+        if roads is None or roads.shoe_id != shown.shoe_id:
+            complete = shown.round_in_shoe == 1
+            roads = self._roads[table_id] = ShoeRoads(shown.shoe_id, complete=complete)
+        roads.follow(shown)
 
     def _table_changed(self, event: Event, table_id: str) -> None:
         ring = self._rings.get(table_id)
@@ -257,6 +295,10 @@ class LiveTables:
                     told = max(told, self._heard) if wake is ring.wake else told
                     yield self._at(partners.WatchTableResponse(heartbeat=True), table_id, told)
             raise EdgeNotReady("stopping")
+
+
+def _has_roads(table: Table) -> bool:
+    return table.spec.rule_set.game in GAMES
 
 
 async def _heard_within(wake: asyncio.Event, wait_s: float) -> bool:

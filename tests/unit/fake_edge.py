@@ -130,6 +130,11 @@ class FakeQueries:
         copy.CopyFrom(found)
         return copy
 
+    async def rounds_of_shoe(self, shoe_id: str) -> list[partners.Round]:
+        self._look()
+        found = [await self.round(one.round_id) for one in self.rounds.values()]
+        return [one for one in found if one is not None and one.shoe_id == shoe_id]
+
     async def bets(
         self,
         partner: str | None,

@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.limits.v1 import events_pb2 as _events_pb2_5
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.money.v1 import money_pb2 as _money_pb2
+from sabot.partner.v1 import roads_pb2 as _roads_pb2
 from sabot.rules.v1 import events_pb2 as _events_pb2_1
 from sabot.settlement.v1 import events_pb2 as _events_pb2_3
 from sabot.shoe.v1 import events_pb2 as _events_pb2
@@ -128,6 +129,7 @@ class Round(_message.Message):
     CARDS_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     VOID_REASON_FIELD_NUMBER: _builtins.int
+    ROAD_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """Its id."""
     table_id: _builtins.str
@@ -160,6 +162,12 @@ class Round(_message.Message):
     def result(self) -> _events_pb2_1.Result:
         """The result; absent until it is accepted."""
 
+    @_builtins.property
+    def road(self) -> _roads_pb2.RoadResult:
+        """What it adds to the roads of its shoe; absent until its result is accepted, where it was voided, and
+        in games without roads.
+        """
+
     def __init__(
         self,
         *,
@@ -175,10 +183,11 @@ class Round(_message.Message):
         cards: _abc.Iterable[_events_pb2.DealtCard] | None = ...,
         result: _events_pb2_1.Result | None = ...,
         void_reason: _events_pb2_2.RoundReason.ValueType = ...,
+        road: _roads_pb2.RoadResult | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "open_time", b"open_time", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "open_time", b"open_time", "result", b"result", "road", b"road"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "number", b"number", "open_time", b"open_time", "result", b"result", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "void_reason", b"void_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "void_reason", b"void_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -196,6 +205,7 @@ class Table(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     SERVER_TIME_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    ROADS_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Counts the rules of this table."""
     open: _builtins.bool
@@ -216,6 +226,12 @@ class Table(_message.Message):
     def position(self) -> _entry_pb2.Position:
         """The state is that of the log up to here."""
 
+    @_builtins.property
+    def roads(self) -> _roads_pb2.Roads:
+        """The roads of the shoe that `round` is dealt from, up to that round; absent in games without roads.
+        Later rounds tell what they add to them in `Round.road`; a round of another shoe begins anew.
+        """
+
     def __init__(
         self,
         *,
@@ -225,10 +241,11 @@ class Table(_message.Message):
         round: Global___Round | None = ...,
         server_time: _timestamp_pb2.Timestamp | None = ...,
         position: _entry_pb2.Position | None = ...,
+        roads: _roads_pb2.Roads | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "round", b"round", "server_time", b"server_time", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "roads", b"roads", "round", b"round", "server_time", b"server_time", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "position", b"position", "revision", b"revision", "round", b"round", "server_time", b"server_time", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "position", b"position", "revision", b"revision", "roads", b"roads", "round", b"round", "server_time", b"server_time", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -763,6 +780,70 @@ class GetRoundResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetRoundResponse: _TypeAlias = GetRoundResponse  # noqa: Y015
+
+@_typing.final
+class GetRoadsRequest(_message.Message):
+    """Request of GetRoads."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    AT_LEAST_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """Of the shoe of this table's running round, or of its last one."""
+    shoe_id: _builtins.str
+    """Of this shoe."""
+    @_builtins.property
+    def at_least(self) -> _entry_pb2.Position:
+        """Answer only once the log is read up to here."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        at_least: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at_least", b"at_least", "of", b"of", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_least", b"at_least", "of", b"of", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_of: _TypeAlias = _typing.Literal["table_id", "shoe_id"]  # noqa: Y015
+    _WhichOneofArgType_of: _TypeAlias = _typing.Literal["of", b"of"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_of) -> _WhichOneofReturnType_of | None: ...
+
+Global___GetRoadsRequest: _TypeAlias = GetRoadsRequest  # noqa: Y015
+
+@_typing.final
+class GetRoadsResponse(_message.Message):
+    """Response of GetRoads."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROADS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def roads(self) -> _roads_pb2.Roads:
+        """The roads; those of a shoe without a result are empty."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """The answer holds at this position."""
+
+    def __init__(
+        self,
+        *,
+        roads: _roads_pb2.Roads | None = ...,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "roads", b"roads"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "roads", b"roads"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRoadsResponse: _TypeAlias = GetRoadsResponse  # noqa: Y015
 
 @_typing.final
 class ListBetsRequest(_message.Message):

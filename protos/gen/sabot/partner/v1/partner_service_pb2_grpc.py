@@ -72,6 +72,11 @@ class PartnerServiceStub:
                 request_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoundRequest.SerializeToString,
                 response_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoundResponse.FromString,
                 _registered_method=True)
+        self.GetRoads = channel.unary_unary(
+                '/sabot.partner.v1.PartnerService/GetRoads',
+                request_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoadsRequest.SerializeToString,
+                response_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoadsResponse.FromString,
+                _registered_method=True)
         self.ListBets = channel.unary_unary(
                 '/sabot.partner.v1.PartnerService/ListBets',
                 request_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.ListBetsRequest.SerializeToString,
@@ -142,6 +147,14 @@ class PartnerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRoads(self, request, context):
+        """The roads of a shoe, past ones too (rule BAC-42). NOT_FOUND where there is no such table, or no round
+        of such a shoe; FAILED_PRECONDITION where its game has none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListBets(self, request, context):
         """The partner's bets, newest first, voided and declined ones included.
         """
@@ -194,6 +207,11 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.GetRound,
                     request_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoundRequest.FromString,
                     response_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoundResponse.SerializeToString,
+            ),
+            'GetRoads': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRoads,
+                    request_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoadsRequest.FromString,
+                    response_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoadsResponse.SerializeToString,
             ),
             'ListBets': grpc.unary_unary_rpc_method_handler(
                     servicer.ListBets,
@@ -398,6 +416,33 @@ class PartnerService:
             '/sabot.partner.v1.PartnerService/GetRound',
             sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoundRequest.SerializeToString,
             sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRoads(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.partner.v1.PartnerService/GetRoads',
+            sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoadsRequest.SerializeToString,
+            sabot_dot_partner_dot_v1_dot_partner__service__pb2.GetRoadsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -55,6 +55,10 @@ class PartnerServiceStub:
     """Follows all outcomes of the partner's bets. Resumes from a token without a gap."""
     GetRound: _grpc.UnaryUnaryMultiCallable[_partner_service_pb2.GetRoundRequest, _partner_service_pb2.GetRoundResponse]
     """A round with its cards and result, past rounds too."""
+    GetRoads: _grpc.UnaryUnaryMultiCallable[_partner_service_pb2.GetRoadsRequest, _partner_service_pb2.GetRoadsResponse]
+    """The roads of a shoe, past ones too (rule BAC-42). NOT_FOUND where there is no such table, or no round
+    of such a shoe; FAILED_PRECONDITION where its game has none.
+    """
     ListBets: _grpc.UnaryUnaryMultiCallable[_partner_service_pb2.ListBetsRequest, _partner_service_pb2.ListBetsResponse]
     """The partner's bets, newest first, voided and declined ones included."""
     GetRequest: _grpc.UnaryUnaryMultiCallable[_partner_service_pb2.GetRequestRequest, _partner_service_pb2.GetRequestResponse]
@@ -89,6 +93,10 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     """Follows all outcomes of the partner's bets. Resumes from a token without a gap."""
     GetRound: _aio.UnaryUnaryMultiCallable[_partner_service_pb2.GetRoundRequest, _partner_service_pb2.GetRoundResponse]  # type: ignore[assignment]
     """A round with its cards and result, past rounds too."""
+    GetRoads: _aio.UnaryUnaryMultiCallable[_partner_service_pb2.GetRoadsRequest, _partner_service_pb2.GetRoadsResponse]  # type: ignore[assignment]
+    """The roads of a shoe, past ones too (rule BAC-42). NOT_FOUND where there is no such table, or no round
+    of such a shoe; FAILED_PRECONDITION where its game has none.
+    """
     ListBets: _aio.UnaryUnaryMultiCallable[_partner_service_pb2.ListBetsRequest, _partner_service_pb2.ListBetsResponse]  # type: ignore[assignment]
     """The partner's bets, newest first, voided and declined ones included."""
     GetRequest: _aio.UnaryUnaryMultiCallable[_partner_service_pb2.GetRequestRequest, _partner_service_pb2.GetRequestResponse]  # type: ignore[assignment]
@@ -162,6 +170,16 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_partner_service_pb2.GetRoundResponse, _abc.Awaitable[_partner_service_pb2.GetRoundResponse]]:
         """A round with its cards and result, past rounds too."""
+
+    @_abc_1.abstractmethod
+    def GetRoads(
+        self,
+        request: _partner_service_pb2.GetRoadsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_service_pb2.GetRoadsResponse, _abc.Awaitable[_partner_service_pb2.GetRoadsResponse]]:
+        """The roads of a shoe, past ones too (rule BAC-42). NOT_FOUND where there is no such table, or no round
+        of such a shoe; FAILED_PRECONDITION where its game has none.
+        """
 
     @_abc_1.abstractmethod
     def ListBets(
