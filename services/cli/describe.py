@@ -102,10 +102,12 @@ def _settled(one: settlements.SettledBet) -> str:
 
 
 def _violation(one: limits.Violation) -> str:
-    told = f"{_enum(one, 'limit')} {one.bet}"
+    told = " ".join(filter(None, (_enum(one, "limit"), one.bet, one.position)))
     if one.against:
         told += f" against {one.against}"
-    if one.allowed_minor or one.would_be_minor:
+    if one.would_be_count:
+        told += f": {one.would_be_count}, allowed {one.allowed_count}"
+    elif one.allowed_minor or one.would_be_minor:
         told += f": {one.would_be_minor}, allowed {one.allowed_minor}"
     return told
 

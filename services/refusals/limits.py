@@ -18,22 +18,22 @@ BELOW_MINIMUM = Reason(
     "BELOW_MINIMUM",
     _Code.FAILED_PRECONDITION,
     Retry.NEVER,
-    "total on {bet} would be {would_be_minor}, minimum {allowed_minor} (minor units)",
-    "le total sur {bet} serait de {would_be_minor}, minimum {allowed_minor} (unités mineures)",
+    "total on {place} would be {would_be_minor}, minimum {allowed_minor} (minor units)",
+    "le total sur {place} serait de {would_be_minor}, minimum {allowed_minor} (unités mineures)",
 )
 ABOVE_MAXIMUM = Reason(
     "ABOVE_MAXIMUM",
     _Code.FAILED_PRECONDITION,
     Retry.NEVER,
-    "total on {bet} would be {would_be_minor}, maximum {allowed_minor} (minor units)",
-    "le total sur {bet} serait de {would_be_minor}, maximum {allowed_minor} (unités mineures)",
+    "total on {place} would be {would_be_minor}, maximum {allowed_minor} (minor units)",
+    "le total sur {place} serait de {would_be_minor}, maximum {allowed_minor} (unités mineures)",
 )
 STAKE_STEP = Reason(
     "STAKE_STEP",
     _Code.FAILED_PRECONDITION,
     Retry.NEVER,
-    "total on {bet} would be {would_be_minor}, no multiple of {allowed_minor} (minor units)",
-    "le total sur {bet} serait de {would_be_minor}, qui n'est pas un multiple de {allowed_minor}"
+    "total on {place} would be {would_be_minor}, no multiple of {allowed_minor} (minor units)",
+    "le total sur {place} serait de {would_be_minor}, qui n'est pas un multiple de {allowed_minor}"
     " (unités mineures)",
 )
 OPPOSITE_SIDES = Reason(
@@ -43,8 +43,69 @@ OPPOSITE_SIDES = Reason(
     "{bet} may not be held together with {against}",
     "{bet} ne peut pas être joué en même temps que {against}",
 )
+SIDE_BET_CLOSED = Reason(
+    "SIDE_BET_CLOSED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "{bet} is offered up to round {allowed_count} of a shoe; this is round {would_be_count}",
+    "{bet} n'est proposé que jusqu'à la manche {allowed_count} d'un sabot ; c'est la manche"
+    " {would_be_count}",
+)
+NO_MAIN_BET = Reason(
+    "NO_MAIN_BET",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "{place} needs a bet on {against} that is on at the same seat",
+    "{place} exige un pari {against} en cours à la même place",
+)
+STAKE_DIFFERENCE = Reason(
+    "STAKE_DIFFERENCE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "{bet} could exceed {against} by {would_be_minor}, maximum {allowed_minor} (minor units)",
+    "{bet} pourrait dépasser {against} de {would_be_minor}, maximum {allowed_minor}"
+    " (unités mineures)",
+)
+COVERAGE = Reason(
+    "COVERAGE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "covers {would_be_count} of {of_count} = {would_be_percent} % > {allowed_percent} %,"
+    " at most {allowed_count} numbers",
+    "couvre {would_be_count} numéros sur {of_count} = {would_be_percent} % > {allowed_percent} %,"
+    " au plus {allowed_count}",
+)
+ACCOUNT_MAXIMUM = Reason(
+    "ACCOUNT_MAXIMUM",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "all stakes of the account in the round would be {would_be_minor}, maximum {allowed_minor}"
+    " (minor units)",
+    "toutes les mises du compte dans la manche seraient de {would_be_minor}, maximum"
+    " {allowed_minor} (unités mineures)",
+)
+EXPOSURE = Reason(
+    "EXPOSURE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "the house might have to pay winnings of {would_be_minor} in the round, maximum"
+    " {allowed_minor} (minor units)",
+    "la maison pourrait devoir payer {would_be_minor} de gains dans la manche, maximum"
+    " {allowed_minor} (unités mineures)",
+)
 
-REASONS = (BELOW_MINIMUM, ABOVE_MAXIMUM, STAKE_STEP, OPPOSITE_SIDES)
+REASONS = (
+    BELOW_MINIMUM,
+    ABOVE_MAXIMUM,
+    STAKE_STEP,
+    OPPOSITE_SIDES,
+    SIDE_BET_CLOSED,
+    NO_MAIN_BET,
+    STAKE_DIFFERENCE,
+    COVERAGE,
+    ACCOUNT_MAXIMUM,
+    EXPOSURE,
+)
 
 LIMITS: Mapping[int, Reason] = {
     limits.LIMIT_BELOW_MINIMUM: BELOW_MINIMUM,
@@ -53,20 +114,51 @@ LIMITS: Mapping[int, Reason] = {
     limits.LIMIT_OPPOSITE_SIDES: OPPOSITE_SIDES,
     limits.LIMIT_BOOK_CLOSED: BETTING_CLOSED,
     limits.LIMIT_FAILED: DECISION_FAILED,
+    limits.LIMIT_SIDE_BET_CLOSED: SIDE_BET_CLOSED,
+    limits.LIMIT_NO_MAIN_BET: NO_MAIN_BET,
+    limits.LIMIT_DIFFERENCE: STAKE_DIFFERENCE,
+    limits.LIMIT_COVERAGE: COVERAGE,
+    limits.LIMIT_ACCOUNT_MAXIMUM: ACCOUNT_MAXIMUM,
+    limits.LIMIT_EXPOSURE: EXPOSURE,
 }
 """Every `sabot.limits.v1.Limit` but the unspecified one."""
 
 
 def broken(violation: limits.Violation, facts: Mapping[str, str | int]) -> BrokenRule:
-    """One violation as a caller is told of it."""
+    """One violation as a caller is told of it. What concerns no bet alone has no subject."""
     reason = LIMITS.get(violation.limit, errors.UNEXPECTED_OUTCOME)
-    arithmetic: dict[str, str | int] = {
+    place = f"{violation.bet} {violation.position}".rstrip()
+    return BrokenRule(reason, place, {**facts, **_arithmetic(violation, place)})
+
+
+def _arithmetic(violation: limits.Violation, place: str) -> dict[str, str | int]:
+    """The numbers of a violation, and what follows from them; blank where a number says nothing."""
+    of_count = violation.of_count
+    counted = violation.would_be_count > 0
+    return {
         "bet": violation.bet,
-        "allowed_minor": violation.allowed_minor,
-        "would_be_minor": violation.would_be_minor,
+        "position": violation.position,
+        "place": place,
+        "allowed_minor": "" if counted else violation.allowed_minor,
+        "would_be_minor": "" if counted else violation.would_be_minor,
         "against": violation.against,
+        "allowed_count": violation.allowed_count if counted else "",
+        "would_be_count": violation.would_be_count if counted else "",
+        "of_count": of_count or "",
+        "would_be_percent": _percent(violation.would_be_count, of_count) if of_count else "",
+        "allowed_percent": _percent_up(violation.allowed_count, of_count) if of_count else "",
     }
-    return BrokenRule(reason, violation.bet, {**facts, **arithmetic})
+
+
+def _percent(part: int, whole: int) -> str:
+    """A share to the nearest tenth: 35 of 37 is `94.6`."""
+    tenths = (2000 * part + whole) // (2 * whole)
+    return f"{tenths // 10}.{tenths % 10}"
+
+
+def _percent_up(part: int, whole: int) -> str:
+    """A greatest share, as it is spoken of: 34 of 37 is 91.9 %, the last number under `92` %."""
+    return str(-(-100 * part // whole))
 
 
 def refused(violations: Sequence[limits.Violation], facts: Mapping[str, str | int]) -> Refused:

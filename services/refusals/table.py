@@ -175,6 +175,62 @@ TOO_MANY_TABLES = Reason(
     "The cell has as many open tables as it may.",
     "La cellule a atteint son nombre maximal de tables ouvertes.",
 )
+NOT_ON_LAYOUT = Reason(
+    "NOT_ON_LAYOUT",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "The layout of table {table_id} has no such position for a bet that was asked for.",
+    "Le tapis de la table {table_id} n'a pas de telle position pour un des paris demandés.",
+)
+NOT_WHOLE_CHIPS = Reason(
+    "NOT_WHOLE_CHIPS",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "The stake of an announced bet must be a whole multiple of its number of chips.",
+    "La mise d'une annonce doit être un multiple entier de son nombre de jetons.",
+)
+SEAT_TAKEN = Reason(
+    "SEAT_TAKEN",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "Another account holds that seat in round {round_id}.",
+    "Un autre compte occupe cette place dans la manche {round_id}.",
+)
+NOT_YOUR_SEAT = Reason(
+    "NOT_YOUR_SEAT",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The account {account_id} does not hold that seat in round {round_id}.",
+    "Le compte {account_id} n'occupe pas cette place dans la manche {round_id}.",
+)
+NOT_YOUR_TURN = Reason(
+    "NOT_YOUR_TURN",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "It is another turn in round {round_id}, or that turn is over.",
+    "C'est un autre tour dans la manche {round_id}, ou ce tour est terminé.",
+)
+ACTION_NOT_ALLOWED = Reason(
+    "ACTION_NOT_ALLOWED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The hand does not allow that action; it is as it was.",
+    "La main ne permet pas cette action ; elle reste inchangée.",
+)
+BAD_EXTRA_STAKE = Reason(
+    "BAD_EXTRA_STAKE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The further stake is not one that the turn allows; the hand is as it was.",
+    "La mise supplémentaire n'est pas de celles que le tour permet ; la main reste inchangée.",
+)
+ACTION_PENDING = Reason(
+    "ACTION_PENDING",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The seat's further stake is not decided yet; wait for its outcome.",
+    "La mise supplémentaire de cette place n'est pas encore décidée ; attendez son issue.",
+)
 
 REASONS = (
     TABLE_NOT_FOUND,
@@ -200,6 +256,14 @@ REASONS = (
     ROUND_OVER,
     BAD_TABLE_SPEC,
     TOO_MANY_TABLES,
+    NOT_ON_LAYOUT,
+    NOT_WHOLE_CHIPS,
+    SEAT_TAKEN,
+    NOT_YOUR_SEAT,
+    NOT_YOUR_TURN,
+    ACTION_NOT_ALLOWED,
+    BAD_EXTRA_STAKE,
+    ACTION_PENDING,
 )
 
 REFUSALS: Mapping[int, Reason] = {
@@ -226,6 +290,14 @@ REFUSALS: Mapping[int, Reason] = {
     table.REFUSAL_TOO_MANY_TABLES: TOO_MANY_TABLES,
     table.REFUSAL_ROUND_OVER: ROUND_OVER,
     table.REFUSAL_FAILED: DECISION_FAILED,
+    table.REFUSAL_NOT_ON_LAYOUT: NOT_ON_LAYOUT,
+    table.REFUSAL_NOT_WHOLE_CHIPS: NOT_WHOLE_CHIPS,
+    table.REFUSAL_SEAT_TAKEN: SEAT_TAKEN,
+    table.REFUSAL_NOT_YOUR_SEAT: NOT_YOUR_SEAT,
+    table.REFUSAL_NOT_YOUR_TURN: NOT_YOUR_TURN,
+    table.REFUSAL_ACTION_NOT_ALLOWED: ACTION_NOT_ALLOWED,
+    table.REFUSAL_BAD_EXTRA_STAKE: BAD_EXTRA_STAKE,
+    table.REFUSAL_ACTION_PENDING: ACTION_PENDING,
 }
 """Every `sabot.table.v1.Refusal` but the unspecified one."""
 

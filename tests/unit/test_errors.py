@@ -153,14 +153,14 @@ def test_the_callers_language_comes_first() -> None:
 def test_the_largest_status_fits_into_a_clients_trailing_metadata() -> None:
     long = "é" * 500
     rule: dict[str, str | int] = {
-        "bet": long,
+        "place": long,
         "allowed_minor": 10**12,
         "would_be_minor": 10**12,
         "against": "",
     }
     broken = [BrokenRule(ABOVE_MAXIMUM, long, rule)] * 60
     fields = [FieldViolation(long, "string.pattern", long)] * 60
-    facts = dict.fromkeys((*FACTS, "bet", "would_be_minor", "allowed_minor"), long)
+    facts = dict.fromkeys((*FACTS, "place", "would_be_minor", "allowed_minor"), long)
     for refused in (
         Refused(ABOVE_MAXIMUM, facts, broken=broken),
         Refused(errors.INVALID_REQUEST, fields=fields),

@@ -40,6 +40,18 @@ class _LimitEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Limit.ValueType
     """The round takes no more bets."""
     LIMIT_FAILED: _Limit.ValueType  # 6
     """The decision failed; an alarm is raised."""
+    LIMIT_SIDE_BET_CLOSED: _Limit.ValueType  # 7
+    """LIM-5: the bet is not offered in this round of the shoe."""
+    LIMIT_NO_MAIN_BET: _Limit.ValueType  # 8
+    """BJ-11: a side bet or insurance without a main bet that is on at the same seat."""
+    LIMIT_DIFFERENCE: _Limit.ValueType  # 9
+    """LIM-2: the stakes on Player and on Banker could differ by more than the table allows."""
+    LIMIT_COVERAGE: _Limit.ValueType  # 10
+    """LIM-3: the account's bets would cover too many numbers of the wheel."""
+    LIMIT_ACCOUNT_MAXIMUM: _Limit.ValueType  # 11
+    """LIM-4: all that the account stakes in the round would be over its maximum."""
+    LIMIT_EXPOSURE: _Limit.ValueType  # 12
+    """LIM-4: the house might have to pay more in the round than the table allows."""
 
 class Limit(_Limit, metaclass=_LimitEnumTypeWrapper):
     """Which limit or restriction a request breaks."""
@@ -58,6 +70,18 @@ LIMIT_BOOK_CLOSED: Limit.ValueType  # 5
 """The round takes no more bets."""
 LIMIT_FAILED: Limit.ValueType  # 6
 """The decision failed; an alarm is raised."""
+LIMIT_SIDE_BET_CLOSED: Limit.ValueType  # 7
+"""LIM-5: the bet is not offered in this round of the shoe."""
+LIMIT_NO_MAIN_BET: Limit.ValueType  # 8
+"""BJ-11: a side bet or insurance without a main bet that is on at the same seat."""
+LIMIT_DIFFERENCE: Limit.ValueType  # 9
+"""LIM-2: the stakes on Player and on Banker could differ by more than the table allows."""
+LIMIT_COVERAGE: Limit.ValueType  # 10
+"""LIM-3: the account's bets would cover too many numbers of the wheel."""
+LIMIT_ACCOUNT_MAXIMUM: Limit.ValueType  # 11
+"""LIM-4: all that the account stakes in the round would be over its maximum."""
+LIMIT_EXPOSURE: Limit.ValueType  # 12
+"""LIM-4: the house might have to pay more in the round than the table allows."""
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
 
 @_typing.final
@@ -71,16 +95,38 @@ class Violation(_message.Message):
     ALLOWED_MINOR_FIELD_NUMBER: _builtins.int
     WOULD_BE_MINOR_FIELD_NUMBER: _builtins.int
     AGAINST_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    ALLOWED_COUNT_FIELD_NUMBER: _builtins.int
+    WOULD_BE_COUNT_FIELD_NUMBER: _builtins.int
+    OF_COUNT_FIELD_NUMBER: _builtins.int
     limit: Global___Limit.ValueType
     """Which."""
     bet: _builtins.str
-    """The bet concerned."""
+    """The bet concerned; the heavier side for LIMIT_DIFFERENCE; empty where all of the account's bets
+    are, or those of all accounts.
+    """
     allowed_minor: _builtins.int
-    """What is allowed: the minimum, maximum or step in minor units; 0 for LIMIT_OPPOSITE_SIDES."""
+    """What is allowed: the minimum, maximum, step, difference or winnings, minor units; 0 where the
+    limit is none of money.
+    """
     would_be_minor: _builtins.int
     """What it would come to with this request, minor units."""
     against: _builtins.str
-    """LIMIT_OPPOSITE_SIDES: the bet it goes against."""
+    """LIMIT_OPPOSITE_SIDES, LIMIT_DIFFERENCE: the bet it goes against. LIMIT_NO_MAIN_BET: the bet that
+    is missing.
+    """
+    position: _builtins.str
+    """Where on the layout the bet lies; empty where its kind has one place only."""
+    allowed_count: _builtins.int
+    """What is allowed where that is no money. LIMIT_COVERAGE: how many numbers. LIMIT_SIDE_BET_CLOSED: the
+    last round of a shoe in which the bet is offered.
+    """
+    would_be_count: _builtins.int
+    """What it would come to. LIMIT_COVERAGE: the numbers covered. LIMIT_SIDE_BET_CLOSED: the round of the
+    shoe that is running.
+    """
+    of_count: _builtins.int
+    """LIMIT_COVERAGE: out of how many numbers."""
     def __init__(
         self,
         *,
@@ -89,10 +135,14 @@ class Violation(_message.Message):
         allowed_minor: _builtins.int = ...,
         would_be_minor: _builtins.int = ...,
         against: _builtins.str = ...,
+        position: _builtins.str = ...,
+        allowed_count: _builtins.int = ...,
+        would_be_count: _builtins.int = ...,
+        of_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "allowed_minor", b"allowed_minor", "bet", b"bet", "limit", b"limit", "would_be_minor", b"would_be_minor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "allowed_count", b"allowed_count", "allowed_minor", b"allowed_minor", "bet", b"bet", "limit", b"limit", "of_count", b"of_count", "position", b"position", "would_be_count", b"would_be_count", "would_be_minor", b"would_be_minor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -175,7 +225,9 @@ class BetsRefused(_message.Message):
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
-        """Every limit broken, in order of bet and limit."""
+        """Every limit broken: bet by bet and place by place as first named, each in order of its limit;
+        then what the bets break together, in order of the limit.
+        """
 
     def __init__(
         self,
@@ -318,7 +370,7 @@ Global___DepositApproved: _TypeAlias = DepositApproved  # noqa: Y015
 
 @_typing.final
 class BookClosed(_message.Message):
-    """Answer, a marker: every bet placed before betting closed has been approved or refused."""
+    """Answer, a marker: every bet of this stage that was placed before it has been approved or refused."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -45,6 +45,72 @@ class GetLimitsRequest(_message.Message):
 Global___GetLimitsRequest: _TypeAlias = GetLimitsRequest  # noqa: Y015
 
 @_typing.final
+class RoundBet(_message.Message):
+    """A bet that is not offered in every round of a shoe (rules LIM-5, BAC-40)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BET_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
+    ROUNDS_LEFT_FIELD_NUMBER: _builtins.int
+    bet: _builtins.str
+    """The bet's id."""
+    open: _builtins.bool
+    """Whether it may be placed in the running round."""
+    rounds_left: _builtins.int
+    """In how many rounds of this shoe it is still offered, the running one included."""
+    def __init__(
+        self,
+        *,
+        bet: _builtins.str = ...,
+        open: _builtins.bool = ...,
+        rounds_left: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "open", b"open", "rounds_left", b"rounds_left"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundBet: _TypeAlias = RoundBet  # noqa: Y015
+
+@_typing.final
+class RoundLimits(_message.Message):
+    """What may be staked in the round that is running."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ROUND_IN_SHOE_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
+    BETS_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    """The round."""
+    round_in_shoe: _builtins.int
+    """Counts the shoe's rounds, from 1; 0 where the game has no shoe."""
+    open: _builtins.bool
+    """Whether it takes bets."""
+    @_builtins.property
+    def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundBet]:
+        """The bets that are not offered in every round, by bet id."""
+
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        round_in_shoe: _builtins.int = ...,
+        open: _builtins.bool = ...,
+        bets: _abc.Iterable[Global___RoundBet] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "open", b"open", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundLimits: _TypeAlias = RoundLimits  # noqa: Y015
+
+@_typing.final
 class GetLimitsResponse(_message.Message):
     """Response of GetLimits."""
 
@@ -52,23 +118,37 @@ class GetLimitsResponse(_message.Message):
 
     LIMITS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    RESTRICTIONS_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> _containers.RepeatedCompositeFieldContainer[_spec_pb2.BetLimit]:
-        """By bet id."""
+        """By bet id; they hold per account and round, on each place of the bet by itself."""
 
     @_builtins.property
     def position(self) -> _entry_pb2.Position:
         """The answer holds at this position."""
+
+    @_builtins.property
+    def restrictions(self) -> _spec_pb2.Restrictions:
+        """What may not be combined, and how much there may be in all, with the defaults filled in. Where
+        `max_difference_minor` is not 0 it is the limit of Player and Banker (rule LIM-2).
+        """
+
+    @_builtins.property
+    def round(self) -> Global___RoundLimits:
+        """The running round, which keeps the limits that stood when it opened; absent: none is."""
 
     def __init__(
         self,
         *,
         limits: _abc.Iterable[_spec_pb2.BetLimit] | None = ...,
         position: _entry_pb2.Position | None = ...,
+        restrictions: _spec_pb2.Restrictions | None = ...,
+        round: Global___RoundLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "restrictions", b"restrictions", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "position", b"position", "restrictions", b"restrictions", "round", b"round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -116,7 +196,7 @@ class CheckBetsResponse(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Violation]:
-        """Empty: limits would approve."""
+        """Empty: limits would approve. An announced bet is judged by the bets that it is made of."""
 
     @_builtins.property
     def position(self) -> _entry_pb2.Position:
