@@ -87,6 +87,17 @@ def covered(rule_set: rule_set_pb2.RuleSet, bet: str, position: str) -> tuple[in
     return roulette.covered(bet, position)
 
 
+def may_lose_half(rule_set: rule_set_pb2.RuleSet, bet: str) -> bool:
+    """Whether some result takes half of this bet's stake (rules ROU-5, DT-1, FS-1)."""
+    match rule_set.game:
+        case rule_set_pb2.GAME_ROULETTE:
+            return rule_set.roulette.la_partage and bet in roulette.EVEN_CHANCES
+        case rule_set_pb2.GAME_DRAGON_TIGER | rule_set_pb2.GAME_FOOTBALL_STUDIO:
+            return bet in two_cards.SIDES
+        case _:
+            return False
+
+
 _SPINS = tuple(
     rules.Result(roulette=rules.RouletteResult(number=number)) for number in roulette.NUMBERS
 )

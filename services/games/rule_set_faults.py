@@ -1,4 +1,4 @@
-"""What is wrong with a rule set, or with all that shall govern a table; what opening one warns of."""
+"""What is wrong with a rule set, or with all that governs a table; what opening one warns of."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from services.games.catalogue import PUBLISHED, Published
 from services.games.currencies import EXPONENTS
 from services.games.money import MAX_STAKE_MINOR
 from services.games.odds import whole_step
+from services.games.registry import may_lose_half
 from services.games.rule_sets import (
     ROUNDINGS_BACK,
     commission_of,
@@ -23,6 +24,8 @@ MAX_PAYS = 1000
 """Where odds are configurable (rule BAC-24); a greater number is a slip of the pen."""
 MAX_WINDOW_MS = 600_000
 """Ten minutes: longer, and an operator should close betting."""
+HALVES = 2
+"""The step of stakes whose halves are whole."""
 CARDS_BEFORE_CUT = 12
 """A shoe's start may take eleven cards (rule BAC-2); at least one is left for the first round."""
 
@@ -159,6 +162,8 @@ def table_warnings(spec: spec_pb2.TableSpec) -> list[str]:
     for offer in spec.rule_set.bets:
         commission = commission_of(offer)
         whole = lcm(*(whole_step(odds, commission) for odds in lines_of(offer).values()))
+        if may_lose_half(spec.rule_set, offer.bet):
+            whole = lcm(whole, HALVES)
         step = steps.get(offer.bet, 1)
         if step % whole:
             warnings.append(

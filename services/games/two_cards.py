@@ -73,6 +73,8 @@ JUDGES: dict[str, Callable[[Dealt], Judged]] = {
     "draw": _tie,
 }
 """By bet id, of both games."""
+SIDES = ("dragon", "tiger", "home", "away")
+"""The bets that a tie takes half the stake of."""
 
 DRAGON_TIGER_PAYS: dict[str, Pays] = {
     "dragon": EVENS,

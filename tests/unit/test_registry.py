@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2 as rs
+from sabot.table.v1 import spec_pb2
 from services.games import roulette, sicbo, two_cards
 from services.games.bets import HALF_LOST, LOST, WON, Judged, ResultUnusable
 from services.games.money import MAX_STAKE_MINOR
@@ -17,9 +18,11 @@ from services.games.registry import (
     announced,
     covered,
     judging,
+    may_lose_half,
     on_layout,
     outcomes,
 )
+from services.games.rule_set_faults import table_warnings
 
 ROULETTE = rs.RuleSet(game=rs.GAME_ROULETTE)
 PARTAGE = rs.RuleSet(game=rs.GAME_ROULETTE, roulette=rs.RouletteOptions(la_partage=True))
@@ -232,6 +235,39 @@ def test_the_outcomes_of_two_cards_are_one_of_each_kind(
             judge = judging(rule_set, way(first, second))
             found.add(tuple(judge(bet, "") for bet in bets))
     assert found == set(kinds)
+
+
+GAMES = [
+    (ROULETTE, roulette.PLACES),
+    (PARTAGE, roulette.PLACES),
+    (SICBO, sicbo.PLACES),
+    (DRAGON_TIGER, dict.fromkeys(two_cards.DRAGON_TIGER_PAYS, ("",))),
+    (FOOTBALL_STUDIO, dict.fromkeys(two_cards.FOOTBALL_STUDIO_PAYS, ("",))),
+]
+
+
+@pytest.mark.parametrize(("rule_set", "places"), GAMES)
+def test_mon_4_which_bets_may_lose_half(
+    rule_set: rs.RuleSet, places: Mapping[str, Iterable[str]]
+) -> None:
+    """As some outcome shows; their stakes are whole halves by a step of 2."""
+    halved = [
+        bet
+        for bet, positions in places.items()
+        if any(HALF_LOST in fates(rule_set, bet, position) for position in positions)
+    ]
+    assert [bet for bet in places if may_lose_half(rule_set, bet)] == halved
+    spec = spec_pb2.TableSpec(
+        rule_set=rule_set,
+        limits=[spec_pb2.BetLimit(bet=bet, step_minor=1) for bet in places],
+    )
+    evens = rs.Odds(numerator=1, denominator=1)
+    spec.rule_set.bets.extend(rs.BetOffer(bet=bet, pays=evens) for bet in places)
+    assert [warning.split(":")[0] for warning in table_warnings(spec)] == halved
+    assert all(warning.endswith("a step of 2 makes them whole") for warning in table_warnings(spec))
+    for limit in spec.limits:
+        limit.step_minor = 2
+    assert table_warnings(spec) == []
 
 
 def test_every_place_of_every_layout_is_judged() -> None:
