@@ -24,6 +24,7 @@ from services.games.sicbo import (
 
 EVERY_ROLL = list(product(range(1, 7), repeat=3))
 
+PAIRS = "1-2 1-3 1-4 1-5 1-6 2-3 2-4 2-5 2-6 3-4 3-5 3-6 4-5 4-6 5-6"
 FACES = ["1", "2", "3", "4", "5", "6"]
 LAYOUT = {
     "big": [""],
@@ -35,8 +36,7 @@ LAYOUT = {
     "double": FACES,
     "single": FACES,
     "total": ["4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17"],
-    "combination": """
-        1-2 1-3 1-4 1-5 1-6 2-3 2-4 2-5 2-6 3-4 3-5 3-6 4-5 4-6 5-6""".split(),  # noqa: SIM905 one line
+    "combination": PAIRS.split(),
 }
 
 TABLES: dict[str, dict[str, int | dict[int, int]]] = {
