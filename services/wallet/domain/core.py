@@ -26,10 +26,12 @@ from services.wallet.domain.stakes import (
     drop,
     end,
     hold,
+    note_closed,
     of_round,
     pay,
     reserve,
     return_step,
+    seal,
     take_back,
 )
 from services.wallet.domain.state import Account, PendingDeposit, Standing, WalletState
@@ -98,7 +100,7 @@ def evolve(state: WalletState, event: Event) -> None:
         ):
             use_request_id(state, event, body)
         case limits.BookClosed():
-            of_round(state, body).sealed = True
+            note_closed(state, body)
         case limits.BookVoided():
             of_round(state, body).voided = True
         case wallets.RoundPaid() | wallets.RoundReturned():
@@ -144,7 +146,7 @@ def decide(state: WalletState, event: Event) -> Answers:
         case limits.WithdrawalApproved():
             return [take_back(state, event, body)]
         case limits.BookClosed():
-            return [wallets.StakesSealed(table_id=body.table_id, round_id=body.round_id)]
+            return [seal(body)]
         case limits.BookVoided() | wallets.StakeReturned():
             # The second is the last answer of an unfinished step, read back.
             return return_step(state, body.round_id)
@@ -201,7 +203,7 @@ def _post(state: WalletState, event: Event) -> None:
 
 CORE: Core[WalletState] = Core(
     service=SERVICE,
-    schema=1,
+    schema=2,
     behaviour=1,
     state_type=WalletState,
     initial=WalletState,

@@ -34,7 +34,7 @@ def reserve(
     if event.retried:
         # It has counted as declined since it failed; the round may be over.
         decline = wallets.DECLINE_FAILED
-    elif stakes is not None and (stakes.sealed or stakes.voided):
+    elif stakes is not None and is_sealed(stakes, body.stage):
         decline = wallets.DECLINE_STAKES_SEALED
     elif account is None:
         decline = wallets.DECLINE_UNKNOWN_ACCOUNT
@@ -55,6 +55,7 @@ def reserve(
             round_id=body.round_id,
             currency_code=body.currency_code,
             bets=body.bets,
+            stage=body.stage,
         )
     return wallets.StakeDeclined(
         request_id=body.request_id,
@@ -63,7 +64,35 @@ def reserve(
         round_id=body.round_id,
         bets=body.bets,
         decline=decline,
+        stage=body.stage,
     )
+
+
+def seal(body: limits.BookClosed) -> wallets.StakesSealed:
+    """The marker behind the last stake of a stage: nothing more of it will be reserved."""
+    return wallets.StakesSealed(table_id=body.table_id, round_id=body.round_id, stage=body.stage)
+
+
+def note_closed(state: WalletState, body: limits.BookClosed) -> None:
+    """A stage takes no more stakes. Part of evolve."""
+    stakes = of_round(state, body)
+    match body.stage:
+        case bets.STAGE_INSURANCE:
+            stakes.insurance_sealed = True
+        case _:
+            stakes.sealed = True
+
+
+def is_sealed(stakes: RoundStakes, stage: bets.Stage.ValueType) -> bool:
+    """Whether a round reserves nothing more at this stage. A double or a split has no marker: its
+    own answer is its seal, and the turn waits for it."""
+    match stage:
+        case bets.STAGE_PLAY:
+            return stakes.voided
+        case bets.STAGE_INSURANCE:
+            return stakes.insurance_sealed or stakes.voided
+        case _:
+            return stakes.sealed or stakes.voided
 
 
 def take_back(
@@ -181,7 +210,7 @@ def hold(state: WalletState, partner: str, body: wallets.StakeReserved) -> None:
     """Keep the stakes of a request. Part of evolve."""
     reserved = of_round(state, body).stakes.setdefault((partner, body.account_id), {})
     for bet in body.bets:
-        reserved[bet.bet_id] = Stake(bet.bet, bet.stake_minor)
+        reserved[bet.bet_id] = Stake(bet.bet, bet.stake_minor, bet.position)
 
 
 def drop(state: WalletState, body: wallets.StakeReturned | wallets.PayoutPosted) -> None:
@@ -231,4 +260,6 @@ def _check_new(
 
 
 def _bet(bet_id: str, stake: Stake) -> bets.Bet:
-    return bets.Bet(bet_id=bet_id, bet=stake.bet, stake_minor=stake.stake_minor)
+    return bets.Bet(
+        bet_id=bet_id, bet=stake.bet, stake_minor=stake.stake_minor, position=stake.position
+    )

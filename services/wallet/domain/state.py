@@ -32,6 +32,7 @@ class Stake:
 
     bet: str
     stake_minor: int
+    position: str = ""
 
 
 @dataclass(slots=True)
@@ -40,7 +41,9 @@ class RoundStakes:
 
     table_id: str
     sealed: bool = False
-    """Nothing more is reserved or taken back: cards may be dealt."""
+    """Nothing of the betting window is reserved or taken back any more: cards may be dealt."""
+    insurance_sealed: bool = False
+    """No more insurance is reserved (rule BJ-13)."""
     voided: bool = False
     """Nothing more is paid: what is still reserved goes back."""
     stakes: dict[tuple[str, str], dict[str, Stake]] = field(
