@@ -20,12 +20,14 @@ from services.kernel.streams import StreamMissing, StreamUnfit
 from services.kernel.tokens import BadTokenFile
 from services.kernel.witness import WitnessDamaged
 from services.shoe.custodian import KeyFileUnusable
+from services.shoe.generator import GeneratorFailed
 
 EXPECTED = (
     AcceptedDamaged,
     BadSettings,
     BehaviourUnknown,
     FolderInUse,
+    GeneratorFailed,
     KeyFileUnusable,
     LogBroken,
     LogUnavailable,

@@ -6,6 +6,9 @@ a crash loses no shoe, and whoever has the operator's keys can open its cards, o
 are called. Two custodians do no harm: the first seal in the log stands, and both open the same
 cards.
 
+What it draws comes from a generator that is watched (`services.shoe.generator`): if that fails, no
+shoe is drawn here any more. Those that are sealed go on; to open them nothing is drawn.
+
 A sealed order is `nonce (12) | ChaCha20-Poly1305(version (1) | secret of the salts (32) | number)`,
 bound to cell, table and shoe.
 """
@@ -32,9 +35,10 @@ from sabot.table.v1 import events_pb2 as tables
 from services.games.cards import CARDS_PER_DECK
 from services.kernel.event import Position
 from services.shoe.domain.commitments import SALT_BYTES, commitment
-from services.shoe.domain.order import below, order_of, orders_of
+from services.shoe.domain.order import order_of, orders_of
 from services.shoe.domain.state import Shoe, ShoeState
 from services.shoe.domain.wanted import CardsWanted, RevealWanted, SealWanted, Wanted, wanted
+from services.shoe.generator import Generator, GeneratorFailed, word_bytes
 
 STANDBY_US = 1_000_000
 """How much later a replica acts that did not write the shoe's last answers."""
@@ -48,6 +52,9 @@ NONCE_BYTES = 12
 SECRET_BYTES = 32
 VERSION = b"\x01"
 """Of the sealed bytes' shape."""
+
+GENERATOR = "generator"
+"""What the problem of a failed generator concerns; no shoe's id is the same."""
 
 
 class KeyFileUnusable(Exception):
@@ -70,11 +77,16 @@ class KeyRing:
         return f"KeyRing(ids={sorted(self.keys)}, current={self.current!r})"
 
 
-def load_or_create_keys(path: Path, draw: Callable[[int], bytes] = secrets.token_bytes) -> KeyRing:
+def system_generator() -> Generator:
+    """The operating system's generator, tested."""
+    return Generator(secrets.token_bytes)
+
+
+def load_or_create_keys(path: Path, draw: Callable[[int], bytes]) -> KeyRing:
     """The key ring in a file, made at the first run: `{"current": id, "keys": {id: hex digits}}`.
 
     Only its owner may have access to it. Of processes that make it at once, one wins.
-    Raises KeyFileUnusable.
+    Raises KeyFileUnusable, and GeneratorFailed where keys must be made.
     """
     if not path.exists():
         _create_keys(path, draw)
@@ -148,7 +160,7 @@ class Custodian:
 
     - cell: whose log it is; part of what a seal is bound to.
     - keys: the operator's.
-    - draw: so many bytes from the operating system's generator; tests put a seeded one here.
+    - generator: the operating system's; tests put a seeded one here.
     """
 
     service = "shoe"
@@ -162,12 +174,10 @@ class Custodian:
         }
     )
 
-    def __init__(
-        self, cell: str, keys: KeyRing, draw: Callable[[int], bytes] = secrets.token_bytes
-    ) -> None:
+    def __init__(self, cell: str, keys: KeyRing, generator: Generator) -> None:
         self._cell = cell
         self._keys = keys
-        self._draw = draw
+        self._generator = generator
         self._seen_us: dict[Wanted, int] = {}
         """When a wish was first seen."""
         self._told_us: dict[Wanted, int] = {}
@@ -178,7 +188,9 @@ class Custodian:
         self._looked_at: set[str] = set()
         """Shoes whose seal was opened here once, or cannot be."""
         self.problems: dict[str, str] = {}
-        """Why the cards of a shoe cannot be opened here, by shoe id: an operator must know."""
+        """Why the cards of a shoe cannot be opened here, by shoe id, and why nothing is drawn: an
+        operator must know."""
+        self._tell_of_generator()
 
     def poll(
         self, state: ShoeState, now_us: int, leading: bool, answered: Position | None = None
@@ -206,6 +218,9 @@ class Custodian:
             except SealBroken as problem:
                 # The other shoes go on; another custodian may have the key.
                 self.problems[wish.shoe_id] = str(problem)
+            except GeneratorFailed:
+                # What is sealed goes on; another custodian may have a sound generator.
+                self._tell_of_generator()
             self._told_us[wish] = now_us
         return told
 
@@ -223,19 +238,26 @@ class Custodian:
             else:
                 return
 
+    def _tell_of_generator(self) -> None:
+        if self._generator.problem:
+            self.problems[GENERATOR] = self._generator.problem
+
     def _forget(self, wishes: list[Wanted], state: ShoeState) -> None:
         """What is no longer wanted has come true, here or elsewhere."""
         self._seen_us = {wish: self._seen_us[wish] for wish in wishes if wish in self._seen_us}
         self._told_us = {wish: self._told_us[wish] for wish in wishes if wish in self._told_us}
         self._seals = {wish: seal for wish, seal in self._seals.items() if wish in self._seen_us}
         for known in (self._unsealed, self.problems):
-            for shoe_id in [one for one in known if one not in state.shoes]:
-                del known[shoe_id]
+            for about in [one for one in known if one not in state.shoes and one != GENERATOR]:
+                del known[about]
         self._looked_at &= state.shoes.keys()
 
     def _granted(self, state: ShoeState, wish: Wanted) -> Message:
         match wish:
             case SealWanted():
+                if self._generator.problem:
+                    # What it drew before and what does not stand yet is not told again either.
+                    raise GeneratorFailed(self._generator.problem)
                 seal = self._seals.get(wish)
                 if seal is None:
                     seal = self._seals[wish] = self._seal(wish)
@@ -260,15 +282,14 @@ class Custodian:
                 )
 
     def _seal(self, wish: SealWanted) -> shoes.SealShoe:
-        """Draw a shoe and seal it."""
+        """Draw a shoe and seal it. Raises GeneratorFailed."""
         orders = orders_of(wish.decks * CARDS_PER_DECK)
-        size = _number_bytes(orders)
-        number = below(orders, size * 8, lambda: int.from_bytes(self._draw(size), "big"))
-        secret = self._draw(SECRET_BYTES)
-        nonce = self._draw(NONCE_BYTES)
+        number = self._generator.below(orders)
+        secret = self._generator.draw(SECRET_BYTES)
+        nonce = self._generator.draw(NONCE_BYTES)
         sealed = ChaCha20Poly1305(self._keys.keys[self._keys.current]).encrypt(
             nonce,
-            VERSION + secret + number.to_bytes(size, "big"),
+            VERSION + secret + number.to_bytes(word_bytes(orders), "big"),
             self._bound_to(wish.table_id, wish.shoe_id),
         )
         drawn = Unsealed(tuple(order_of(number, wish.decks)), secret)
@@ -323,11 +344,6 @@ class Custodian:
     def _bound_to(self, table_id: str, shoe_id: str) -> bytes:
         """Associated data: ids hold no line breaks, so no two shoes share it."""
         return f"sabot shoe\n{self._cell}\n{table_id}\n{shoe_id}".encode()
-
-
-def _number_bytes(orders: int) -> int:
-    """Bytes of a word that reaches every order."""
-    return ((orders - 1).bit_length() + 7) // 8
 
 
 def _is_called(wish: Wanted) -> bool:

@@ -8,19 +8,24 @@ from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
-from services.shoe.custodian import Custodian, load_or_create_keys
+from services.shoe.custodian import Custodian, load_or_create_keys, system_generator
 from services.shoe.domain.core import CORE
 from services.shoe.servicer import ShoeServicer
 
 
 def parts(settings: ServiceSettings) -> Parts:
     """Shoes and their custodian, whose keys lie in the data folder unless they are mounted
-    elsewhere."""
-    keys = load_or_create_keys(settings.shoe_key_file or settings.data / "shoe_keys.json")
+    elsewhere. Its generator is tested before anything is drawn, these keys included.
+
+    Raises KeyFileUnusable, and GeneratorFailed where there are no keys and none can be drawn."""
+    generator = system_generator()
+    keys = load_or_create_keys(
+        settings.shoe_key_file or settings.data / "shoe_keys.json", generator.draw
+    )
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
         del projector, metrics
         service = shoe_service_pb2.DESCRIPTOR.services_by_name["ShoeService"]
         return [(service, ShoeServicer(process))]
 
-    return Parts(core=CORE, serve=serve, shells=[Custodian(settings.cell, keys)])
+    return Parts(core=CORE, serve=serve, shells=[Custodian(settings.cell, keys, generator)])

@@ -21,11 +21,12 @@ from services.kernel.log import LogUnavailable
 from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog
 from services.kernel.process import Process
 from services.kernel.reader import LogBroken
-from services.kernel.replica import BehaviourUnknown
+from services.kernel.replica import BehaviourUnknown, Diverged
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotSet
 from services.kernel.witness import MemoryWitness
 from services.shoe.custodian import Custodian, KeyRing
+from services.shoe.generator import Generator
 from services.simulator.releases import Cores
 from services.simulator.store import WatchedStore
 from services.table.timers import Timers
@@ -198,7 +199,8 @@ class Fleet:
         if "table" in machine.services:
             shells.append(Timers())
         if "shoe" in machine.services:
-            shells.append(Custodian(self.store.cell, self._keys, machine.rng.randbytes))
+            generator = Generator(machine.rng.randbytes)
+            shells.append(Custodian(self.store.cell, self._keys, generator))
         return shells
 
     async def _run(self, machine: Machine, process: Process) -> None:
@@ -219,7 +221,7 @@ class Fleet:
                 return
             try:
                 start.result()
-            except (LogBroken, LogUnavailable) as refused:
+            except (LogBroken, LogUnavailable, Diverged) as refused:
                 self.counts["start refused"] += 1
                 forked = " (missing tail)" if self.store.forked else ""
                 facts = {"why": f"{type(refused).__name__}: {refused}{forked}"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -31,6 +32,7 @@ from services.kernel.process import Process
 from services.kernel.snapshot import StateCodec, state_digest
 from services.kernel.witness import FileWitness, Witness
 from services.shoe.custodian import KEY_BYTES, Custodian, KeyRing
+from services.shoe.generator import START_DRAWS, Generator
 from services.table.timers import Timers
 
 EPOCH_US = 1_700_000_000_000_000
@@ -83,6 +85,21 @@ def spec(table_id: str = "t1", window_ms: int = 0, pause_ms: int = 0) -> spec_pb
     )
 
 
+def seeded_generator(seed: int) -> Generator:
+    """The generator of a cell's shoes. Its first sample is of another stream: what is dealt must
+    not depend on how much is tested."""
+    shoes, sample = random.Random(seed + 1), random.Random(seed + 2)
+    sources = itertools.chain(
+        itertools.repeat(sample.randbytes, START_DRAWS), itertools.repeat(shoes.randbytes)
+    )
+
+    def source(size: int) -> bytes:
+        draw = next(sources)
+        return draw(size)
+
+    return Generator(source)
+
+
 class SmallCell:
     """See the module. `seed`: of the shoes and the random bets."""
 
@@ -100,7 +117,6 @@ class SmallCell:
         self.alarms: list[tuple[str, dict[str, Any]]] = []
         self.clock = clock
         self.random = random.Random(seed)
-        draws = random.Random(seed + 1)
         keys = KeyRing({"k1": bytes(range(KEY_BYTES))}, "k1")
         self.process = Process(
             log=log,
@@ -112,7 +128,7 @@ class SmallCell:
             clock=clock,
             alarm=lambda kind, facts: self.alarms.append((kind, facts)),
             witness=witness,
-            shells=[Timers(), Custodian(log.cell, keys, draws.randbytes)],
+            shells=[Timers(), Custodian(log.cell, keys, seeded_generator(seed))],
         )
         self.nats_pid = 0
         """Of the nats-server, where it is a real one."""

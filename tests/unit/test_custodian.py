@@ -21,6 +21,7 @@ from services.shoe.custodian import (
 )
 from services.shoe.domain.core import CORE
 from services.shoe.domain.state import ShoeState
+from services.shoe.generator import Generator
 from tests.unit.deciding import Deciding
 from tests.unit.shoe_facts import (
     S1,
@@ -41,7 +42,7 @@ def seeded(seed: int) -> Callable[[int], bytes]:
 
 
 def custodian(seed: int = 1, cell: str = "c1", keys: KeyRing = RING) -> Custodian:
-    return Custodian(cell, keys, seeded(seed))
+    return Custodian(cell, keys, Generator(seeded(seed)))
 
 
 def fresh() -> Deciding[ShoeState]:
@@ -236,10 +237,10 @@ def test_nothing_sealed_tells_the_order() -> None:
 
 def test_keys_are_made_once_for_their_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "shoe.json"
-    ring = load_or_create_keys(path)
+    ring = load_or_create_keys(path, seeded(1))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [len(key) for key in ring.keys.values()] == [32]
-    again = load_or_create_keys(path)
+    again = load_or_create_keys(path, seeded(1))
     assert (again.keys, again.current) == (ring.keys, ring.current)
     assert [one.name for one in path.parent.iterdir()] == ["shoe.json"]
 
@@ -274,12 +275,12 @@ def test_a_key_file_that_is_none(tmp_path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text)
     with pytest.raises(KeyFileUnusable):
-        load_or_create_keys(path)
+        load_or_create_keys(path, seeded(1))
 
 
 def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "shoe.json"
-    load_or_create_keys(path)
+    load_or_create_keys(path, seeded(1))
     path.chmod(0o640)
     with pytest.raises(KeyFileUnusable, match="chmod 600"):
-        load_or_create_keys(path)
+        load_or_create_keys(path, seeded(1))
