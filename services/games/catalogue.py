@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sabot.rules.v1 import rule_set_pb2
-from services.games import baccarat_bets
+from services.games import baccarat_bets, two_cards
+from services.games import roulette as wheel
+from services.games import sicbo as dice
 from services.games.baccarat import MAX_CARDS
 from services.games.bets import Pays
 from services.games.edges import EDGES
@@ -20,9 +22,16 @@ from services.games.rule_sets import ROUNDINGS, named, offers
 
 BACCARAT = "baccarat"
 BACCARAT_EZ = "baccarat_ez"
+ROULETTE = "roulette"
+SICBO = "sicbo"
+DRAGON_TIGER = "dragon_tiger"
+FOOTBALL_STUDIO = "football_studio"
 DECKS = 8
 TIE_PAYS = 8
 BACCARAT_CUT_DEPTH = 7
+TWO_CARD_TIE_PAYS = 11
+TWO_CARD_CUT_DEPTH = 7
+"""As baccarat (rules DT-2, FS-1); a round takes two cards."""
 BANKER_COMMISSION = Odds(1, 20)
 EZ_BETS = ("banker", "dragon_7", "panda_8", "player", "tie")
 """All that an EZ table offers (rule BAC-41)."""
@@ -119,6 +128,93 @@ def baccarat_ez(
     return named(rule_set)
 
 
+def roulette(
+    *, rounding: Rounding = Rounding.DOWN, la_partage: bool = False
+) -> rule_set_pb2.RuleSet:
+    """Roulette with one zero, all 157 positions (rules ROU-1 to ROU-5)."""
+    edges = {} if la_partage else EDGES.get(ROULETTE, {})
+    return named(
+        rule_set_pb2.RuleSet(
+            rule_set_id=ROULETTE,
+            version=1,
+            game=rule_set_pb2.GAME_ROULETTE,
+            bets=offers(wheel.PAYS, edges=edges),
+            rounding=ROUNDINGS[rounding],
+            roulette=rule_set_pb2.RouletteOptions(la_partage=la_partage),
+        )
+    )
+
+
+def sicbo(
+    paytable: str = "atlantic_city", *, rounding: Rounding = Rounding.DOWN
+) -> rule_set_pb2.RuleSet:
+    """Sic bo by one of the paytables of rule SIC-2: `atlantic_city` or `macau`."""
+    rule_set_id = f"{SICBO}_{paytable}"
+    return named(
+        rule_set_pb2.RuleSet(
+            rule_set_id=rule_set_id,
+            version=1,
+            game=rule_set_pb2.GAME_SICBO,
+            bets=offers(dice.PAYTABLES[paytable], edges=EDGES.get(rule_set_id, {})),
+            rounding=ROUNDINGS[rounding],
+        )
+    )
+
+
+def dragon_tiger(
+    *,
+    tie_pays: int = TWO_CARD_TIE_PAYS,
+    ace_high: bool = False,
+    rounding: Rounding = Rounding.DOWN,
+    decks: int = DECKS,
+    cut_depth: int = TWO_CARD_CUT_DEPTH,
+    rounds_after_cut: int = 0,
+) -> rule_set_pb2.RuleSet:
+    """Dragon tiger (rules DT-1, DT-2); the ace is low unless told otherwise."""
+    paytable = {**two_cards.DRAGON_TIGER_PAYS, "tie": Odds(tie_pays, 1)}
+    other = () if tie_pays == TWO_CARD_TIE_PAYS else ("tie",)
+    return named(
+        rule_set_pb2.RuleSet(
+            rule_set_id=DRAGON_TIGER,
+            version=1,
+            game=rule_set_pb2.GAME_DRAGON_TIGER,
+            bets=offers(paytable, edges=_edges(DRAGON_TIGER, decks, *other)),
+            rounding=ROUNDINGS[rounding],
+            decks=decks,
+            cut_depth=cut_depth,
+            rounds_after_cut=rounds_after_cut,
+            two_cards=rule_set_pb2.TwoCardOptions(ace=_ACE[ace_high]),
+        )
+    )
+
+
+def football_studio(
+    *,
+    ace_high: bool = True,
+    rounding: Rounding = Rounding.DOWN,
+    decks: int = DECKS,
+    cut_depth: int = TWO_CARD_CUT_DEPTH,
+    rounds_after_cut: int = 0,
+) -> rule_set_pb2.RuleSet:
+    """Football studio (rule FS-1); the ace is high unless told otherwise."""
+    return named(
+        rule_set_pb2.RuleSet(
+            rule_set_id=FOOTBALL_STUDIO,
+            version=1,
+            game=rule_set_pb2.GAME_FOOTBALL_STUDIO,
+            bets=offers(two_cards.FOOTBALL_STUDIO_PAYS, edges=_edges(FOOTBALL_STUDIO, decks)),
+            rounding=ROUNDINGS[rounding],
+            decks=decks,
+            cut_depth=cut_depth,
+            rounds_after_cut=rounds_after_cut,
+            two_cards=rule_set_pb2.TwoCardOptions(ace=_ACE[ace_high]),
+        )
+    )
+
+
+_ACE = {False: rule_set_pb2.ACE_RANK_LOW, True: rule_set_pb2.ACE_RANK_HIGH}
+
+
 def _chosen(paytable: Mapping[str, Pays], bets: Iterable[str] | None) -> dict[str, Pays]:
     if bets is None:
         return dict(paytable)
@@ -168,6 +264,10 @@ PUBLISHED: dict[tuple[str, int], Published] = {
         _published(baccarat_1(), {"tie"}, round_cards=MAX_CARDS),
         _published(baccarat(), {"tie"}, all_bets=False, round_cards=MAX_CARDS),
         _published(baccarat_ez(), {"tie"}, round_cards=MAX_CARDS),
+        _published(roulette()),
+        *(_published(sicbo(paytable), dice.PAYTABLES[paytable]) for paytable in dice.PAYTABLES),
+        _published(dragon_tiger(), {"tie", "suited_tie"}, round_cards=MAX_CARDS),
+        _published(football_studio(), {"draw"}, round_cards=MAX_CARDS),
     )
 }
 """By id and version."""

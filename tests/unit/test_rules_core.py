@@ -172,7 +172,7 @@ def test_news_of_an_unknown_table_is_left_alone() -> None:
 
 
 def test_more_cards_than_were_called_is_a_bug_that_is_named() -> None:
-    with pytest.raises(InvariantViolated, match="5 cards dealt, 4 called"):
+    with pytest.raises(InvariantViolated, match="5 came, 4 called"):
         dealing().when(dealt(*FIRST, "P2S"))
 
 

@@ -1,12 +1,13 @@
-"""What rules answers: the next cards, or the result (rules BAC-4 to BAC-9).
+"""What rules answers: the next cards, spin or roll, or the result (rules BAC-4 to BAC-9, DT-2,
+FS-1, ROU-6, SIC-1).
 
-Nothing is called before `StakesSealed`, and nothing while cards that were called are still to come.
+Nothing is called before `StakesSealed`, and nothing while what was called is still to come.
 
 A suspension holds calls, and only them: cards that were called before it are taken when they come,
 and if they were the last ones `RoundResolved` follows at once; the table holds it until it resumes.
-`RoundResumed` releases the one call that was held: the first four cards if the stakes were sealed
-meanwhile, or the third card that the cards taken meanwhile ask for. If cards are still to come, it
-releases nothing; they will be answered when they come.
+`RoundResumed` releases the one call that was held: the first one if the stakes were sealed
+meanwhile, or the one that what came meanwhile asks for. If something is still to come, it releases
+nothing; that will be answered when it comes.
 
 A voided round is called nothing more and has no result, whatever still comes.
 """
@@ -38,13 +39,25 @@ _WINNERS = {
     baccarat.Winner.BANKER: rules.BACCARAT_WINNER_BANKER,
     baccarat.Winner.TIE: rules.BACCARAT_WINNER_TIE,
 }
+_TWO_CARD_HANDS = {
+    rule_set_pb2.GAME_DRAGON_TIGER: (rules.HAND_DRAGON, rules.HAND_TIGER),
+    rule_set_pb2.GAME_FOOTBALL_STUDIO: (rules.HAND_HOME, rules.HAND_AWAY),
+}
+"""In dealing order."""
 
 
 def decide(state: RulesState, event: Event) -> Answers:
     """What rules answers to an event that it has just folded."""
     body = cast("Folded", event.body)
     match body:
-        case wallet.StakesSealed() | shoe.CardsDealt() | table.RoundResumed():
+        case (
+            wallet.StakesSealed()
+            | shoe.CardsDealt()
+            | shoe.WheelSpun()
+            | shoe.SpinInvalidated()
+            | shoe.DiceRolled()
+            | table.RoundResumed()
+        ):
             return _next(state, body.table_id, body.round_id)
         case (
             table.TableOpened()
@@ -66,39 +79,94 @@ def _next(state: RulesState, table_id: str, round_id: str) -> Sequence[Message]:
     running = one.running
     if not running.sealed or running.voided or running.resolved:
         return ()
-    taken = len(running.player) + len(running.banker)
-    if taken < running.called:
+    if running.taken < running.called:
         return ()
-    if taken > running.called:
-        raise InvariantViolated(f"{round_id}: {taken} cards dealt, {running.called} called")
-    if one.game != rule_set_pb2.GAME_BACCARAT:
-        raise InvariantViolated(f"{round_id}: game {one.game} has no rules")
-    return _baccarat(table_id, running)
-
-
-def _baccarat(table_id: str, running: Round) -> Sequence[Message]:
-    strange = [card for card in (*running.player, *running.banker) if not is_card(card)]
-    if strange:
-        raise InvariantViolated(f"{running.round_id}: no such card: {strange}")
-    draw = baccarat.next_draw(running.player, running.banker)
-    if not draw:
-        result = _result(running)
-        return (rules.RoundResolved(table_id=table_id, round_id=running.round_id, result=result),)
+    if running.taken > running.called:
+        raise InvariantViolated(f"{round_id}: {running.taken} came, {running.called} called")
+    result = _result(one.game, running)
+    if result is not None:
+        return (rules.RoundResolved(table_id=table_id, round_id=round_id, result=result),)
     if running.suspended:
         return ()
-    return (
-        rules.DrawCalled(
-            table_id=table_id,
-            round_id=running.round_id,
-            shoe_id=running.shoe_id,
-            called_before=running.called,
-            hands=[_HANDS[side] for side in draw],
-        ),
+    return (_call(one.game, table_id, running),)
+
+
+def _call(game: int, table_id: str, running: Round) -> Message:
+    """What the game needs next, there being no result."""
+    attempt = running.called + 1
+    match game:
+        case rule_set_pb2.GAME_BACCARAT:
+            draw = baccarat.next_draw(*_baccarat_hands(running))
+            return _draw(table_id, running, [_HANDS[side] for side in draw])
+        case rule_set_pb2.GAME_DRAGON_TIGER | rule_set_pb2.GAME_FOOTBALL_STUDIO:
+            return _draw(table_id, running, _TWO_CARD_HANDS[game])
+        case rule_set_pb2.GAME_ROULETTE:
+            return rules.SpinCalled(table_id=table_id, round_id=running.round_id, attempt=attempt)
+        case rule_set_pb2.GAME_SICBO:
+            return rules.RollCalled(table_id=table_id, round_id=running.round_id, attempt=attempt)
+        case _:
+            raise InvariantViolated(f"{running.round_id}: game {game} has no rules")
+
+
+def _draw(table_id: str, running: Round, hands: Sequence[rules.Hand.ValueType]) -> rules.DrawCalled:
+    return rules.DrawCalled(
+        table_id=table_id,
+        round_id=running.round_id,
+        shoe_id=running.shoe_id,
+        called_before=running.called,
+        hands=hands,
     )
 
 
-def _result(running: Round) -> rules.Result:
-    player, banker = running.player, running.banker
+def _result(game: int, running: Round) -> rules.Result | None:
+    """The result, once all that the game needs has come."""
+    strange = [card for _, card in running.cards if not is_card(card)]
+    if strange:
+        raise InvariantViolated(f"{running.round_id}: no such card: {strange}")
+    match game:
+        case rule_set_pb2.GAME_BACCARAT:
+            return _baccarat(*_baccarat_hands(running))
+        case rule_set_pb2.GAME_DRAGON_TIGER:
+            cards = _two_cards(game, running)
+            if cards is None:
+                return None
+            dragon, tiger = cards
+            return rules.Result(
+                dragon_tiger=rules.DragonTigerResult(dragon_card=dragon, tiger_card=tiger)
+            )
+        case rule_set_pb2.GAME_FOOTBALL_STUDIO:
+            cards = _two_cards(game, running)
+            if cards is None:
+                return None
+            home, away = cards
+            return rules.Result(
+                football_studio=rules.FootballStudioResult(home_card=home, away_card=away)
+            )
+        case rule_set_pb2.GAME_ROULETTE:
+            if not running.numbers:
+                return None
+            return rules.Result(roulette=rules.RouletteResult(number=running.numbers[0]))
+        case rule_set_pb2.GAME_SICBO:
+            if not running.numbers:
+                return None
+            return rules.Result(sicbo=rules.SicboResult(dice=running.numbers))
+        case _:
+            raise InvariantViolated(f"{running.round_id}: game {game} has no rules")
+
+
+def _two_cards(game: int, running: Round) -> tuple[str, str] | None:
+    """The two cards in dealing order; None until they lie."""
+    first, second = (running.hand(hand) for hand in _TWO_CARD_HANDS[game])
+    return (first[0], second[0]) if first and second else None
+
+
+def _baccarat_hands(running: Round) -> tuple[list[str], list[str]]:
+    return running.hand(rules.HAND_PLAYER), running.hand(rules.HAND_BANKER)
+
+
+def _baccarat(player: list[str], banker: list[str]) -> rules.Result | None:
+    if baccarat.next_draw(player, banker):
+        return None
     return rules.Result(
         baccarat=rules.BaccaratResult(
             player_cards=player,

@@ -20,10 +20,13 @@ Folded = (
     | table.RoundClosed
     | wallet.StakesSealed
     | shoe.CardsDealt
+    | shoe.WheelSpun
+    | shoe.SpinInvalidated
+    | shoe.DiceRolled
 )
 """Other services' answers; rules takes no input of its own."""
 
-Own = rules.DrawCalled | rules.RoundResolved
+Own = rules.DrawCalled | rules.SpinCalled | rules.RollCalled | rules.RoundResolved
 """The answers of rules."""
 
 FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))

@@ -32,7 +32,12 @@ def evolve(state: RulesState, event: Event) -> None:
             | table.RoundVoided()
             | wallet.StakesSealed()
             | shoe.CardsDealt()
+            | shoe.WheelSpun()
+            | shoe.SpinInvalidated()
+            | shoe.DiceRolled()
             | rules.DrawCalled()
+            | rules.SpinCalled()
+            | rules.RollCalled()
             | rules.RoundResolved()
         ):
             running = running_round(state, body.table_id, body.round_id)
@@ -59,7 +64,12 @@ def _round_goes_on(
     | table.RoundVoided
     | wallet.StakesSealed
     | shoe.CardsDealt
+    | shoe.WheelSpun
+    | shoe.SpinInvalidated
+    | shoe.DiceRolled
     | rules.DrawCalled
+    | rules.SpinCalled
+    | rules.RollCalled
     | rules.RoundResolved,
 ) -> None:
     match body:
@@ -72,13 +82,20 @@ def _round_goes_on(
         case wallet.StakesSealed():
             running.sealed = True
         case shoe.CardsDealt():
-            for card in body.cards:
-                if card.hand == rules.HAND_PLAYER:
-                    running.player.append(card.card)
-                else:
-                    running.banker.append(card.card)
+            running.cards.extend((card.hand, card.card) for card in body.cards)
+            running.taken += len(body.cards)
+        case shoe.WheelSpun():
+            running.numbers = [body.number]
+            running.taken += 1
+        case shoe.SpinInvalidated():
+            running.taken += 1
+        case shoe.DiceRolled():
+            running.numbers = list(body.dice)
+            running.taken += 1
         case rules.DrawCalled():
             running.called += len(body.hands)
+        case rules.SpinCalled() | rules.RollCalled():
+            running.called += 1
         case rules.RoundResolved():
             running.resolved = True
         case _:

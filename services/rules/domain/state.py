@@ -1,4 +1,4 @@
-"""What rules knows: the game of each table, and the cards of the round that runs there."""
+"""What rules knows: the game of each table, and what the round that runs there has come to."""
 
 from __future__ import annotations
 
@@ -16,10 +16,18 @@ class Round:
     suspended: bool = False
     voided: bool = False
     called: int = 0
-    """Cards called so far."""
-    player: list[str] = field(default_factory=list[str])
-    banker: list[str] = field(default_factory=list[str])
+    """Cards called so far, or spins of a wheel, or rolls of dice."""
+    taken: int = 0
+    """How many of them have come, spins that do not count included."""
+    cards: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """The cards in dealing order, each with its `sabot.rules.v1.Hand`."""
+    numbers: list[int] = field(default_factory=list[int])
+    """What the wheel or the dice showed; empty until they have."""
     resolved: bool = False
+
+    def hand(self, hand: int) -> list[str]:
+        """The cards of a hand."""
+        return [card for where, card in self.cards if where == hand]
 
 
 @dataclass(slots=True)
