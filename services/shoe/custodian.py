@@ -1,4 +1,4 @@
-"""The custodian of virtual shoes: the only code of the fleet that draws.
+"""The custodian of virtual shoes, wheels and dice: the only code of the fleet that draws.
 
 It looks at the shoe core's state, so after any crash it goes on where the log stands. A shoe is one
 number, drawn below the count of all its orders; it is logged sealed before anyone can bet on it, so
@@ -37,8 +37,16 @@ from services.kernel.event import Position
 from services.shoe.domain.commitments import SALT_BYTES, commitment
 from services.shoe.domain.order import order_of, orders_of
 from services.shoe.domain.state import Shoe, ShoeState
-from services.shoe.domain.wanted import CardsWanted, RevealWanted, SealWanted, Wanted, wanted
+from services.shoe.domain.wanted import (
+    CardsWanted,
+    RevealWanted,
+    SealWanted,
+    TossWanted,
+    Wanted,
+    wanted,
+)
 from services.shoe.generator import Generator, GeneratorFailed, word_bytes
+from services.shoe.tossing import tossed
 
 STANDBY_US = 1_000_000
 """How much later a replica acts that did not write the shoe's last answers."""
@@ -63,6 +71,10 @@ class KeyFileUnusable(Exception):
 
 class SealBroken(Exception):
     """A sealed order cannot be opened, or is not what was committed to."""
+
+    def __init__(self, shoe_id: str, why: str) -> None:
+        super().__init__(why)
+        self.shoe_id = shoe_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,8 @@ class Custodian:
             tables.TableOpened,
             shoes.ShoeOpened,
             rules.DrawCalled,
+            rules.SpinCalled,
+            rules.RollCalled,
             shoes.CardsBurned,
             shoes.ShoeClosed,
         }
@@ -184,6 +198,8 @@ class Custodian:
         """When it was last told."""
         self._seals: dict[SealWanted, shoes.SealShoe] = {}
         """What was drawn for a shoe that does not stand yet: told again, it is the same."""
+        self._tosses: dict[TossWanted, Message] = {}
+        """What was drawn for a call that is not answered yet: told again, it is the same."""
         self._unsealed: dict[str, Unsealed] = {}
         self._looked_at: set[str] = set()
         """Shoes whose seal was opened here once, or cannot be."""
@@ -217,7 +233,7 @@ class Custodian:
                 told.append(self._granted(state, wish))
             except SealBroken as problem:
                 # The other shoes go on; another custodian may have the key.
-                self.problems[wish.shoe_id] = str(problem)
+                self.problems[problem.shoe_id] = str(problem)
             except GeneratorFailed:
                 # What is sealed goes on; another custodian may have a sound generator.
                 self._tell_of_generator()
@@ -247,6 +263,7 @@ class Custodian:
         self._seen_us = {wish: self._seen_us[wish] for wish in wishes if wish in self._seen_us}
         self._told_us = {wish: self._told_us[wish] for wish in wishes if wish in self._told_us}
         self._seals = {wish: seal for wish, seal in self._seals.items() if wish in self._seen_us}
+        self._tosses = {wish: toss for wish, toss in self._tosses.items() if wish in self._seen_us}
         for known in (self._unsealed, self.problems):
             for about in [one for one in known if one not in state.shoes and one != GENERATOR]:
                 del known[about]
@@ -272,6 +289,14 @@ class Custodian:
                     source=shoes.CARD_SOURCE_VIRTUAL,
                     asked_by=_position(wish.asked_by),
                 )
+            case TossWanted():
+                if self._generator.problem:
+                    raise GeneratorFailed(self._generator.problem)
+                toss = self._tosses.get(wish)
+                if toss is None:
+                    asked_by = _position(wish.asked_by)
+                    toss = self._tosses[wish] = tossed(wish, asked_by, self._generator.below)
+                return toss
             case RevealWanted():
                 shoe = self._unseal(state.shoes[wish.shoe_id])
                 return shoes.RevealShoe(
@@ -319,7 +344,9 @@ class Custodian:
     def _opened(self, shoe: Shoe) -> Unsealed:
         key = self._keys.keys.get(shoe.key_id)
         if key is None:
-            raise SealBroken(f"shoe {shoe.shoe_id} is sealed by key {shoe.key_id}, not held here")
+            raise SealBroken(
+                shoe.shoe_id, f"shoe {shoe.shoe_id} is sealed by key {shoe.key_id}, not held here"
+            )
         nonce, sealed = shoe.sealed_order[:NONCE_BYTES], shoe.sealed_order[NONCE_BYTES:]
         try:
             plain = ChaCha20Poly1305(key).decrypt(
@@ -327,18 +354,22 @@ class Custodian:
             )
         except (InvalidTag, ValueError):
             raise SealBroken(
-                f"the seal of shoe {shoe.shoe_id} does not open by key {shoe.key_id}"
+                shoe.shoe_id, f"the seal of shoe {shoe.shoe_id} does not open by key {shoe.key_id}"
             ) from None
         secret, number = plain[1 : 1 + SECRET_BYTES], plain[1 + SECRET_BYTES :]
         if plain[:1] != VERSION or len(secret) != SECRET_BYTES:
-            raise SealBroken(f"the seal of shoe {shoe.shoe_id} is of another version")
+            raise SealBroken(shoe.shoe_id, f"the seal of shoe {shoe.shoe_id} is of another version")
         try:
             order = order_of(int.from_bytes(number, "big"), shoe.decks)
         except ValueError:
-            raise SealBroken(f"the seal of shoe {shoe.shoe_id} holds no order") from None
+            raise SealBroken(
+                shoe.shoe_id, f"the seal of shoe {shoe.shoe_id} holds no order"
+            ) from None
         opened = Unsealed(tuple(order), secret)
         if opened.commitments(shoe.shoe_id) != shoe.commitments:
-            raise SealBroken(f"the sealed order of shoe {shoe.shoe_id} is not the committed one")
+            raise SealBroken(
+                shoe.shoe_id, f"the sealed order of shoe {shoe.shoe_id} is not the committed one"
+            )
         return opened
 
     def _bound_to(self, table_id: str, shoe_id: str) -> bytes:
@@ -348,7 +379,7 @@ class Custodian:
 
 def _is_called(wish: Wanted) -> bool:
     """Whether another service's answer asks: that is in the log, or it would not be known."""
-    return isinstance(wish, CardsWanted) and bool(wish.round_id)
+    return isinstance(wish, TossWanted) or (isinstance(wish, CardsWanted) and bool(wish.round_id))
 
 
 def _position(position: Position) -> entry_pb2.Position:

@@ -39,7 +39,7 @@ _WINNERS = {
     baccarat.Winner.BANKER: rules.BACCARAT_WINNER_BANKER,
     baccarat.Winner.TIE: rules.BACCARAT_WINNER_TIE,
 }
-_TWO_CARD_HANDS = {
+_TWO_CARD_HANDS: dict[int, tuple[rules.Hand.ValueType, rules.Hand.ValueType]] = {
     rule_set_pb2.GAME_DRAGON_TIGER: (rules.HAND_DRAGON, rules.HAND_TIGER),
     rule_set_pb2.GAME_FOOTBALL_STUDIO: (rules.HAND_HOME, rules.HAND_AWAY),
 }

@@ -67,6 +67,7 @@ def answer_seal(state: ShoeState, event: Event, body: shoes.SealShoe) -> list[Me
             cards=cards,
             cut_at=cut_at(table.decks, table.cut_depth),
             root=root(body.commitments),
+            ready=not table.burns,
         )
     ]
 

@@ -68,6 +68,29 @@ class Shoe:
     call: Call | None = None
 
 
+class TossKind(IntEnum):
+    """What is tossed."""
+
+    SPIN = 1
+    """The ball of a wheel."""
+    ROLL = 2
+    """Three dice."""
+
+
+@dataclass(slots=True)
+class Toss:
+    """A spin or a roll that a running round has called."""
+
+    kind: TossKind
+    round_id: str
+    attempt: int
+    asked_by: Position
+    numbers: list[int] = field(default_factory=list[int])
+    """What it came to; empty while it is awaited."""
+    tossed_at: Position | None = None
+    """The input that said so."""
+
+
 @dataclass(slots=True)
 class ShoeTable:
     """A table, open or closed: its shoes are numbered on when it opens again."""
@@ -92,6 +115,12 @@ class ShoeTable:
     """The round between its opening and its end; empty: none."""
     voided: bool = False
     """Whether that round was voided: nothing is dealt to it."""
+    burns: bool = True
+    """Whether a shoe begins with a shown card and a burn (rule BAC-2)."""
+    floor: bool = False
+    """Whether outcomes are told from the floor; else the custodian draws them."""
+    toss: Toss | None = None
+    """The last spin or roll that the running round called."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.kernel.event import Position
-from services.shoe.domain.state import ShoeState, Standing, shoe_id_of
+from services.shoe.domain.state import ShoeState, Standing, TossKind, shoe_id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,18 @@ class RevealWanted:
     asked_by: Position
 
 
-Wanted = SealWanted | CardsWanted | RevealWanted
+@dataclass(frozen=True, slots=True)
+class TossWanted:
+    """A wheel shall be spun, or dice rolled, by the generator."""
+
+    table_id: str
+    round_id: str
+    attempt: int
+    kind: TossKind
+    asked_by: Position
+
+
+Wanted = SealWanted | CardsWanted | RevealWanted | TossWanted
 """`asked_by`: the event that asks. Where an answer of `shoe` itself asks (`ShoeOpened`,
 `ShoeClosed`) it is that answer's cause: the same place in every replica, decided or read back."""
 
@@ -60,6 +71,20 @@ def wanted(state: ShoeState) -> list[Wanted]:
         for table in state.tables.values()
         if table.awaited_number and table.seal is None and table.awaited_by is not None
     ]
+    wishes.extend(
+        TossWanted(
+            table.table_id,
+            table.toss.round_id,
+            table.toss.attempt,
+            table.toss.kind,
+            table.toss.asked_by,
+        )
+        for table in state.tables.values()
+        if table.toss is not None
+        and not table.toss.numbers
+        and not table.voided
+        and not table.floor
+    )
     for shoe in state.shoes.values():
         if shoe.standing is Standing.CLOSED:
             wishes.append(RevealWanted(shoe.table_id, shoe.shoe_id, shoe.asked_by))

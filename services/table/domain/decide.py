@@ -60,7 +60,6 @@ def decide(state: TableState, event: Event) -> Answers:
             | limits.WithdrawalApproved()
             | limits.WithdrawalRefused()
             | wallet.StakeDeclined()
-            | shoe.ShoeOpened()
             | shoe.CardsDealt()
             | log.RetryInput()
         ):
@@ -80,7 +79,11 @@ def decide(state: TableState, event: Event) -> Answers:
         case wallet.RoundPaid() | wallet.RoundReturned():
             return _money_is_home(state, body)
         case shoe.CardsBurned():
+            if body.reason != shoe.BURN_REASON_SHOE_START:
+                return ()
             return _shoe_is_ready(state, event, body)
+        case shoe.ShoeOpened():
+            return _shoe_is_ready(state, event, body) if body.ready else ()
         case shoe.CutCardReached() | shoe.ShoeRanOut() | shoe.ShoeClosed():
             return _shoe_is_over(state, body)
         case log.InputFailed():
@@ -121,10 +124,12 @@ def _money_is_home(
     return (closed,)
 
 
-def _shoe_is_ready(state: TableState, event: Event, body: shoe.CardsBurned) -> Sequence[Message]:
+def _shoe_is_ready(
+    state: TableState, event: Event, body: shoe.CardsBurned | shoe.ShoeOpened
+) -> Sequence[Message]:
     """A round whose time has come opens with the shoe; one whose time will come has its timer."""
     one = state.tables.get(body.table_id)
-    if one is None or body.reason != shoe.BURN_REASON_SHOE_START or body.shoe_id != one.shoe_id:
+    if one is None or body.shoe_id != one.shoe_id:
         return ()
     due = one.next_due_us
     if not one.shoe_ready or one.running is not None or due is None or event.time_us < due:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2
@@ -9,6 +11,7 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.event import Event
+from services.table.domain.booking import booked
 from services.table.domain.events import BetRequest
 from services.table.domain.state import (
     MAX_BETS,
@@ -27,9 +30,10 @@ def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Messa
         return found
     if isinstance(found, tuple):
         one, running = found
-        refusal = _bets_refusal(one, running, event, body)
-        if refusal is None:
-            return _placed(running, body)
+        bets = _bets_to_book(one, running, event, body)
+        if isinstance(bets, list):
+            return _placed(running, body, bets)
+        refusal = bets
     else:
         refusal = found
     return table.BetsRejected(
@@ -41,7 +45,7 @@ def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Messa
     )
 
 
-def _placed(running: Round, body: table.PlaceBets) -> table.BetsPlaced:
+def _placed(running: Round, body: table.PlaceBets, bets: Sequence[bet_pb2.Bet]) -> table.BetsPlaced:
     round_id, number = running.round_id, running.bets_placed
     placed = table.BetsPlaced(
         request_id=body.request_id,
@@ -49,7 +53,7 @@ def _placed(running: Round, body: table.PlaceBets) -> table.BetsPlaced:
         table_id=body.table_id,
         round_id=round_id,
         currency_code=body.currency_code,
-        bets=body.bets,  # copied as a whole: half the time of building each anew
+        bets=bets,
     )
     for bet in placed.bets:
         number += 1
@@ -57,22 +61,21 @@ def _placed(running: Round, body: table.PlaceBets) -> table.BetsPlaced:
     return placed
 
 
-def _bets_refusal(
+def _bets_to_book(
     one: Table, running: Round, event: Event, body: table.PlaceBets
-) -> table.Refusal.ValueType | None:
+) -> list[bet_pb2.Bet] | table.Refusal.ValueType:
     refusal = _window_refusal(running)
     if refusal is not None:
         return refusal
     if body.currency_code != one.spec.currency_code:
         return table.REFUSAL_CURRENCY_MISMATCH
-    offered = one.bets
-    for bet in body.bets:
-        if bet.bet not in offered:
-            return table.REFUSAL_UNKNOWN_BET
+    bets = booked(one.spec.rule_set, one.bets, body.bets)
+    if not isinstance(bets, list):
+        return bets
     account = running.accounts[event.partner, body.account_id]
-    if len(account.live) + len(account.withdrawing) + len(body.bets) > MAX_BETS:
+    if len(account.live) + len(account.withdrawing) + len(bets) > MAX_BETS:
         return table.REFUSAL_TOO_MANY_BETS
-    return None
+    return bets
 
 
 def _window_refusal(running: Round) -> table.Refusal.ValueType | None:
@@ -126,7 +129,15 @@ def _asked_back(running: Round, event: Event, body: table.WithdrawBets) -> list[
         held = live.get(bet_id)
         if held is None:
             return []
-        bets.append(bet_pb2.Bet(bet_id=bet_id, bet=held[0], stake_minor=held[1]))
+        bets.append(
+            bet_pb2.Bet(
+                bet_id=bet_id,
+                bet=held.bet,
+                stake_minor=held.stake_minor,
+                position=held.position,
+                announced=held.announced,
+            )
+        )
     return bets
 
 

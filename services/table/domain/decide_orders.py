@@ -105,6 +105,9 @@ def _open_table(state: TableState, body: table.OpenTable) -> Sequence[Message]:
         detail = "; ".join(faults)[:MAX_DETAIL]
         return (_rejected(body, table.REFUSAL_BAD_TABLE_SPEC, detail),)
     one = state.tables.get(spec.table_id)
+    if one is not None and one.spec.rule_set.game != spec.rule_set.game:
+        detail = "a table keeps its game; open another one"
+        return (_rejected(body, table.REFUSAL_BAD_TABLE_SPEC, detail),)
     if one is not None and one.running is not None:
         return (_rejected(body, table.REFUSAL_ROUND_RUNNING),)
     if one is None or not one.is_open:

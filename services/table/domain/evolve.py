@@ -20,6 +20,7 @@ from services.table.domain.state import (
     MAX_ROUND_REQUESTS,
     AccountBets,
     Phase,
+    PlacedBet,
     Round,
     Table,
     TableState,
@@ -158,7 +159,7 @@ def _bets_placed(state: TableState, event: Event, body: table.BetsPlaced) -> Non
         account = running.accounts[who] = AccountBets()
     live = account.live
     for bet in body.bets:
-        live[bet.bet_id] = (bet.bet, bet.stake_minor)
+        live[bet.bet_id] = PlacedBet(bet.bet, bet.stake_minor, bet.position, bet.announced)
     running.bets_placed += len(body.bets)
 
 
@@ -175,7 +176,9 @@ def _bets_withdrawn(state: TableState, event: Event, body: table.BetsWithdrawn) 
         return
     for bet in body.bets:
         if account.live.pop(bet.bet_id, None) is not None:
-            account.withdrawing[bet.bet_id] = (bet.bet, bet.stake_minor)
+            account.withdrawing[bet.bet_id] = PlacedBet(
+                bet.bet, bet.stake_minor, bet.position, bet.announced
+            )
 
 
 def _withdrawal_refused(state: TableState, event: Event, body: limits.WithdrawalRefused) -> None:
@@ -211,6 +214,8 @@ def _table_opened(state: TableState, event: Event, body: table.TableOpened) -> N
     bets = tuple(offer.bet for offer in spec.rule_set.bets)
     if one is None:
         one = state.tables[spec.table_id] = Table(spec, body.revision, bets)
+    if not spec.rule_set.decks:
+        one.shoe_ready = True  # A game without a shoe waits for none.
     was_waiting = one.is_open and one.next_due_us is not None
     one.spec = spec
     one.revision = body.revision
@@ -351,6 +356,7 @@ def _shoe_goes_on(
             if one.is_open:
                 _forget_shoe(one)
                 one.shoe_id = body.shoe_id
+                one.shoe_ready = body.ready
         case shoe.CardsDealt():
             if one.running is not None and one.running.round_id == body.round_id:
                 one.running.cards_left_shoe = True

@@ -17,7 +17,7 @@ def round_opened(
         round_id=f"{table_id}-{number}",
         number=number,
         shoe_id=one.shoe_id,
-        round_in_shoe=one.shoe_rounds + 1,
+        round_in_shoe=one.shoe_rounds + 1 if one.shoe_id else 0,
         closes_after_ms=spec.pacing.betting_window_ms,
         revision=revision,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import spec_pb2
@@ -39,15 +40,24 @@ class Phase(IntEnum):
     """Voided; stakes are going back."""
 
 
+class PlacedBet(NamedTuple):
+    """A bet that was booked."""
+
+    bet: str
+    stake_minor: int
+    position: str = ""
+    announced: str = ""
+
+
 @dataclass(slots=True)
 class AccountBets:
-    """An account in a round. Bets are (kind, stake in minor units) by bet id."""
+    """An account in a round. Bets are by bet id."""
 
     requests: int = 0
     """Request ids kept for it."""
-    live: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    live: dict[str, PlacedBet] = field(default_factory=dict[str, PlacedBet])
     """Placed, and not known to be refused, declined or withdrawn."""
-    withdrawing: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    withdrawing: dict[str, PlacedBet] = field(default_factory=dict[str, PlacedBet])
     """Asked back; limits have not decided."""
 
 

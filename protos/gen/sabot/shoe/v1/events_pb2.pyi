@@ -453,7 +453,9 @@ Global___RevealShoe: _TypeAlias = RevealShoe  # noqa: Y015
 
 @_typing.final
 class ShoeOpened(_message.Message):
-    """Answer: a sealed shoe stands at the table. Asks for its first card, which is shown."""
+    """Answer: a sealed shoe stands at the table. Asks for its first card, which is shown, unless the game
+    begins without one.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -463,6 +465,7 @@ class ShoeOpened(_message.Message):
     CARDS_FIELD_NUMBER: _builtins.int
     CUT_AT_FIELD_NUMBER: _builtins.int
     ROOT_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     shoe_id: _builtins.str
@@ -475,6 +478,8 @@ class ShoeOpened(_message.Message):
     """How many stand before the cut card."""
     root: _builtins.bytes
     """SHA-256 over all commitments as they stand in `SealShoe`."""
+    ready: _builtins.bool
+    """Whether it is ready at once: no card is shown and none burned (rules DT-2, BJ-15)."""
     def __init__(
         self,
         *,
@@ -484,10 +489,11 @@ class ShoeOpened(_message.Message):
         cards: _builtins.int = ...,
         cut_at: _builtins.int = ...,
         root: _builtins.bytes = ...,
+        ready: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "cut_at", b"cut_at", "number", b"number", "root", b"root", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "cut_at", b"cut_at", "number", b"number", "ready", b"ready", "root", b"root", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

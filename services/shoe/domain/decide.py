@@ -1,0 +1,69 @@
+"""What shoes answer."""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import events_pb2 as tables
+from services.kernel.event import Answers, Event
+from services.shoe.domain.events import Folded
+from services.shoe.domain.inputs import answer_cards, answer_reveal, answer_seal
+from services.shoe.domain.state import ShoeState, standing_at
+from services.shoe.domain.tosses import answer_toss
+
+
+def decide(state: ShoeState, event: Event) -> Answers:
+    """Answer one event."""
+    body = cast("Folded", event.body)
+    match body:
+        case rules.DrawCalled():
+            return _answer_call(state, body)
+        case shoes.OpenCards():
+            return answer_cards(state, body)
+        case tables.RoundClosed() | tables.TableClosed():
+            return _answer_end(state, body.table_id)
+        case shoes.SealShoe():
+            return answer_seal(state, event, body)
+        case shoes.RevealShoe():
+            return answer_reveal(state, body)
+        case shoes.RecordSpin() | shoes.RecordDice():
+            return answer_toss(state, event, body)
+        case (
+            tables.RoundOpened()
+            | tables.RoundVoided()
+            | tables.TableOpened()
+            | rules.SpinCalled()
+            | rules.RollCalled()
+        ):
+            return ()
+        case _:
+            assert_never(body)
+
+
+def _answer_call(state: ShoeState, body: rules.DrawCalled) -> Answers:
+    """A call that the shoe can meet is answered by the cards; one that it cannot, at once."""
+    table, shoe = standing_at(state, body.table_id)
+    if table is None or table.round_id != body.round_id or table.voided:
+        return ()  # The call crossed the end of its round.
+    if shoe is not None and shoe.call is not None and shoe.call.round_id == body.round_id:
+        return ()
+    return [shoes.ShoeRanOut(table_id=body.table_id, shoe_id=body.shoe_id, round_id=body.round_id)]
+
+
+def _answer_end(state: ShoeState, table_id: str) -> Answers:
+    """After the last round of a shoe, or of a table, the shoe is over (BAC-3)."""
+    table, shoe = standing_at(state, table_id)
+    if table is None or shoe is None or table.round_id:
+        return ()
+    over = shoe.rounds_to_close is not None and shoe.rounds_to_close < 1
+    if table.open and not over:
+        return ()
+    return [
+        shoes.ShoeClosed(
+            table_id=table_id,
+            shoe_id=shoe.shoe_id,
+            next_number=table.last_number + 1 if table.open else 0,
+        )
+    ]

@@ -1,0 +1,43 @@
+"""What shoes fold and what they answer, as closed unions."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from google.protobuf.message import Message
+
+from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import events_pb2 as tables
+
+Folded = (
+    rules.DrawCalled
+    | shoes.OpenCards
+    | tables.RoundOpened
+    | tables.RoundClosed
+    | tables.RoundVoided
+    | tables.TableOpened
+    | tables.TableClosed
+    | shoes.SealShoe
+    | shoes.RevealShoe
+    | rules.SpinCalled
+    | rules.RollCalled
+    | shoes.RecordSpin
+    | shoes.RecordDice
+)
+Answered = (
+    shoes.ShoeOpened
+    | shoes.CardsBurned
+    | shoes.CardsDealt
+    | shoes.CutCardReached
+    | shoes.ShoeRanOut
+    | shoes.ShoeClosed
+    | shoes.ShoeRevealed
+    | shoes.WheelSpun
+    | shoes.SpinInvalidated
+    | shoes.DiceRolled
+    | log.InputIgnored
+)
+FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))
+ANSWERS: frozenset[type[Message]] = frozenset(get_args(Answered))

@@ -1,0 +1,225 @@
+"""How an event changes what is known of shoes, wheels and dice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never, cast
+
+from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
+from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import events_pb2 as tables
+from services.kernel.event import Event, InvariantViolated, Position
+from services.shoe.domain.events import Answered, Folded
+from services.shoe.domain.inputs import note_cards, note_seal
+from services.shoe.domain.state import (
+    Call,
+    Shoe,
+    ShoeState,
+    ShoeTable,
+    Standing,
+    standing_at,
+)
+from services.shoe.domain.tosses import is_floor, note_call, note_toss
+
+
+def evolve(state: ShoeState, event: Event) -> None:
+    """Fold one event in place."""
+    body = cast("Folded | Answered", event.body)
+    match body:
+        case shoes.OpenCards():
+            note_cards(state, body)
+        case shoes.CardsDealt():
+            _leave(state, body.shoe_id, body.cards[-1].index + 1)
+            _show(state, body.shoe_id, [card.index for card in body.cards])
+        case shoes.CardsBurned():
+            _burn(state, body)
+        case rules.DrawCalled():
+            _call(state, event, body)
+        case tables.RoundOpened():
+            _open_round(state, body)
+        case tables.RoundVoided():
+            _void(state, body)
+        case tables.RoundClosed():
+            _close_round(state, body)
+        case shoes.SealShoe():
+            note_seal(state, event, body)
+        case shoes.ShoeOpened():
+            _stand(state, event, body)
+        case shoes.CutCardReached() | shoes.ShoeRanOut():
+            _run_low(state, body)
+        case shoes.ShoeClosed():
+            _close_shoe(state, event, body)
+        case shoes.ShoeRevealed():
+            state.shoes.pop(body.shoe_id, None)
+        case tables.TableOpened():
+            _open_table(state, event, body)
+        case tables.TableClosed():
+            _close_table(state, body)
+        case rules.SpinCalled() | rules.RollCalled():
+            note_call(state, event, body)
+        case shoes.RecordSpin() | shoes.RecordDice():
+            note_toss(state, event, body)
+        case (
+            shoes.RevealShoe()
+            | shoes.WheelSpun()
+            | shoes.SpinInvalidated()
+            | shoes.DiceRolled()
+            | log.InputIgnored()
+        ):
+            pass
+        case _:
+            assert_never(body)
+
+
+def _run_low(state: ShoeState, body: shoes.CutCardReached | shoes.ShoeRanOut) -> None:
+    """The shoe has few cards left, or none (rule BAC-3)."""
+    if isinstance(body, shoes.ShoeRanOut):
+        shoe = state.shoes.get(body.shoe_id)
+        if shoe is not None:
+            shoe.call = None
+            shoe.rounds_to_close = 1
+        return
+    table, shoe = standing_at(state, body.table_id)
+    if table is not None and shoe is not None:
+        runs = table.round_id == body.round_id
+        shoe.rounds_to_close = body.rounds_left + runs
+
+
+def _open_round(state: ShoeState, body: tables.RoundOpened) -> None:
+    table = state.tables.get(body.table_id)
+    if table is not None:
+        table.round_id = body.round_id
+        table.voided = False
+        table.toss = None
+
+
+def _close_table(state: ShoeState, body: tables.TableClosed) -> None:
+    table = state.tables.get(body.table_id)
+    if table is not None:
+        table.open = False
+        _await(table, 0, None)
+
+
+def _open_table(state: ShoeState, event: Event, body: tables.TableOpened) -> None:
+    """A table, or new rules for it; they hold from the next shoe on."""
+    spec = body.spec
+    table = state.tables.get(spec.table_id)
+    if table is None:
+        table = state.tables[spec.table_id] = ShoeTable(spec.table_id)
+    table.open = True
+    table.decks = spec.rule_set.decks
+    table.cut_depth = spec.rule_set.cut_depth
+    table.rounds_after_cut = spec.rule_set.rounds_after_cut
+    table.burns = spec.rule_set.game == rule_set_pb2.GAME_BACCARAT
+    table.floor = is_floor(spec)
+    if table.decks and not table.shoe_id and not table.awaited_number:
+        _await(table, table.last_number + 1, event.position)
+
+
+def _await(table: ShoeTable, number: int, asked_by: Position | None) -> None:
+    table.awaited_number = number
+    table.awaited_by = asked_by
+    table.seal = None
+    table.sealed_at = None
+
+
+def _stand(state: ShoeState, event: Event, body: shoes.ShoeOpened) -> None:
+    """The sealed shoe stands at its table."""
+    table = state.tables[body.table_id]
+    seal = table.seal
+    if seal is None:
+        raise InvariantViolated(f"shoe {body.shoe_id} opened without a seal")
+    state.shoes[body.shoe_id] = Shoe(
+        shoe_id=body.shoe_id,
+        table_id=body.table_id,
+        decks=table.decks,
+        cards=body.cards,
+        cut_at=body.cut_at,
+        rounds_after_cut=table.rounds_after_cut,
+        commitments=seal.commitments,
+        sealed_order=seal.sealed_order,
+        key_id=seal.key_id,
+        asked_by=event.cause or event.position,
+        standing=Standing.READY if body.ready else Standing.SEALED,
+    )
+    table.shoe_id = body.shoe_id
+    table.last_number = body.number
+    _await(table, 0, None)
+
+
+def _burn(state: ShoeState, body: shoes.CardsBurned) -> None:
+    _leave(state, body.shoe_id, body.opened[-1].index + 1 + body.face_down, burned=True)
+    if body.reason == shoes.BURN_REASON_SHOE_START:
+        _show(state, body.shoe_id, [card.index for card in body.opened])
+        shoe = state.shoes.get(body.shoe_id)
+        if shoe is not None:
+            shoe.standing = Standing.READY
+
+
+def _leave(state: ShoeState, shoe_id: str, gone: int, *, burned: bool = False) -> None:
+    """Cards have left a shoe. Dealt ones are those that were called."""
+    shoe = state.shoes.get(shoe_id)
+    if shoe is not None:
+        shoe.gone = gone
+        if not burned:
+            shoe.call = None
+
+
+def _show(state: ShoeState, shoe_id: str, indices: Sequence[int]) -> None:
+    """Cards lie open at the table (VIS-3)."""
+    shoe = state.shoes.get(shoe_id)
+    if shoe is not None:
+        for index in indices:
+            shoe.opened[index].shown = True
+
+
+def _call(state: ShoeState, event: Event, body: rules.DrawCalled) -> None:
+    """A running round calls cards; what the shoe cannot give, or crossed the round's end, is no
+    call."""
+    table, shoe = standing_at(state, body.table_id)
+    if (
+        table is not None
+        and table.round_id == body.round_id
+        and not table.voided
+        and shoe is not None
+        and shoe.shoe_id == body.shoe_id
+        and shoe.standing is Standing.READY
+        and shoe.call is None
+        and shoe.gone + len(body.hands) <= shoe.cards
+    ):
+        shoe.call = Call(body.round_id, list(body.hands), event.position)
+
+
+def _void(state: ShoeState, body: tables.RoundVoided) -> None:
+    table, shoe = standing_at(state, body.table_id)
+    if table is not None and table.round_id == body.round_id:
+        table.voided = True
+        if shoe is not None:
+            shoe.call = None
+
+
+def _close_round(state: ShoeState, body: tables.RoundClosed) -> None:
+    table, shoe = standing_at(state, body.table_id)
+    if table is not None and table.round_id == body.round_id:
+        table.round_id = ""
+        table.voided = False
+        table.toss = None
+        if shoe is not None:
+            shoe.call = None
+            if shoe.rounds_to_close is not None:
+                shoe.rounds_to_close -= 1
+
+
+def _close_shoe(state: ShoeState, event: Event, body: shoes.ShoeClosed) -> None:
+    asked_by = event.cause or event.position
+    shoe = state.shoes.get(body.shoe_id)
+    if shoe is not None:
+        shoe.standing = Standing.CLOSED
+        shoe.call = None
+        shoe.asked_by = asked_by
+    table = state.tables[body.table_id]
+    table.shoe_id = ""
+    if body.next_number:
+        _await(table, body.next_number, asked_by)
