@@ -181,7 +181,8 @@ class PartnerServicer:
             round_id=request.round_id,
             currency_code=currencies.pop(),
             bets=[
-                bet_pb2.Bet(bet=bet.bet, stake_minor=bet.stake.minor_units) for bet in request.bets
+                bet_pb2.Bet(bet=bet.bet, stake_minor=bet.stake.minor_units, position=bet.position)
+                for bet in request.bets
             ],
         )
         body.request_hash = request_hash(body)

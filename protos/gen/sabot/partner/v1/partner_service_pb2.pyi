@@ -662,6 +662,9 @@ class PlacedBet(_message.Message):
     COMMISSION_FIELD_NUMBER: _builtins.int
     PLACE_TIME_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    ANNOUNCED_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
     bet_id: _builtins.str
     """Its id."""
     account_id: _builtins.str
@@ -678,6 +681,12 @@ class PlacedBet(_message.Message):
     """How far along it is."""
     outcome: _events_pb2_3.Outcome.ValueType
     """What became of it, once settled."""
+    place: _builtins.str
+    """Where on the layout, such as `17-20`, a seat or a total; empty where the kind has one place only."""
+    announced: _builtins.str
+    """The announced bet that it is a part of, such as `voisins`; empty: none."""
+    line: _builtins.str
+    """The pay line that won, where the bet has several."""
     @_builtins.property
     def stake(self) -> _money_pb2.Money:
         """The stake."""
@@ -714,10 +723,13 @@ class PlacedBet(_message.Message):
         commission: _money_pb2.Money | None = ...,
         place_time: _timestamp_pb2.Timestamp | None = ...,
         position: _entry_pb2.Position | None = ...,
+        place: _builtins.str = ...,
+        announced: _builtins.str = ...,
+        line: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "payout", b"payout", "place_time", b"place_time", "position", b"position", "stake", b"stake"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet", b"bet", "bet_id", b"bet_id", "commission", b"commission", "outcome", b"outcome", "payout", b"payout", "place_time", b"place_time", "position", b"position", "request_id", b"request_id", "round_id", b"round_id", "stake", b"stake", "state", b"state", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "announced", b"announced", "bet", b"bet", "bet_id", b"bet_id", "commission", b"commission", "line", b"line", "outcome", b"outcome", "payout", b"payout", "place", b"place", "place_time", b"place_time", "position", b"position", "request_id", b"request_id", "round_id", b"round_id", "stake", b"stake", "state", b"state", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
