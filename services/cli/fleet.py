@@ -18,7 +18,7 @@ from services.kernel import event_loop, host, telemetry
 from services.kernel.build import BUILD
 from services.kernel.embedded import FLEET, EmbeddedServer
 from services.kernel.jetstream import JetStreamLog
-from services.kernel.preflight import check_log
+from services.kernel.preflight import Preflight, check_log
 from services.kernel.settings import ServiceSettings
 from services.kernel.streams import require_stream
 from services.kernel.tokens import Tokens, create_demo_tokens
@@ -35,6 +35,10 @@ DEFAULT_PORT = 7400
 """Where an embedded fleet takes calls, unless told otherwise."""
 RESTART_PAUSE_S = 0.2
 """Before a nats-server that ended is started again."""
+LOG_ADVICE = (
+    "see that the disk of {data} has room, then stop this fleet and start it again: a nats-server "
+    "whose disk was full takes no append until it is restarted; {log} says what it met"
+)
 
 
 @dataclass(slots=True)
@@ -155,9 +159,8 @@ async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
     async with embedded_log(data) as server:
         log = await connect(server)
 
-        async def preflight() -> list[str]:
-            found = await check_log([server.monitor_url], server.cell, replicas=1)
-            return list(found.problems)
+        async def preflight() -> Preflight:
+            return await check_log([server.monitor_url], server.cell, replicas=1)
 
         try:
             running = await host.start(
@@ -169,6 +172,7 @@ async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
                 tokens=Tokens(token_file),
                 preflight=preflight,
                 build=BUILD,
+                log_advice=LOG_ADVICE.format(data=data, log=server.server.log_path),
             )
         except BaseException:
             await log.close()

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2
-from services.kernel.edge import EdgeNotReady, LogIsFull, NotTaken
+from services.kernel.edge import EdgeNotReady, LogIsFull
 from services.kernel.entry import encode_body
 from services.kernel.input_writer import InputAppend, InputWriter
 from services.kernel.log import AppendRefused, AppendUnknown, FenceLost, Log, LogFull
@@ -27,9 +26,13 @@ RESEND_PAUSE_S = 0.05
 """Between two sendings of the same append, so that a server that is down is not flooded."""
 SILENT_S = 20.0
 """An append without an answer for so long is an alarm, and again after as long: more than the
-election of a new leader takes."""
+election of a new leader takes. From then until there is an answer no calls are taken."""
+FULL_S = 5.0
+"""A log that refused inputs for want of room is taken to be full for so long, unless something is
+stored: then the next call finds out."""
 REFUSED_PAUSE_S = 0.5
 """Before answers are offered again to a log that refused them (full)."""
+LOG_IS_FULL = "the log is full"
 GATHER_SHARE = 4
 """An append starts at once when it carries this part of what callers wait for: a bet takes four
 appends one after another, so that is what one of them can meet."""
@@ -39,7 +42,8 @@ entries did, and bets are confirmed sooner for it."""
 
 
 class Appending:
-    """See the module. `callers`: how many callers wait in this process."""
+    """See the module. `callers`: how many callers wait in this process. `advice`: what an operator
+    does about a log that takes nothing."""
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Appending:
         alarm: Alarm,
         tasks: Tasks,
         callers: Callable[[], int],
+        advice: str = "",
     ) -> None:
         self._log = log
         self._writer = writer
@@ -59,10 +64,24 @@ class Appending:
         self._alarm = alarm
         self._tasks = tasks
         self._callers = callers
+        self._advice = {"do": advice} if advice else {}
         self._inputs: dict[str, InputWriter[Submitted]] = {}
         self._kicks: dict[str, asyncio.Event] = {}
-        self.full = False
-        """Whether answers wait for room in the log: they are offered again until there is some."""
+        self._full: set[str] = set()
+        """Subjects whose answers wait for room in the log: they are offered again until there is
+        some, or another replica's stand there."""
+        self._refused_at: float | None = None
+        """When inputs were refused for want of room; None: something was stored since."""
+        self._silent: set[str] = set()
+        """Subjects whose append waits for an answer, for so long that it was an alarm."""
+
+    def problem(self, now: float) -> str:
+        """Why the log takes nothing, as far as is known; empty where it does."""
+        if self._silent:
+            return "the log takes no append"
+        if self._full or (self._refused_at is not None and now - self._refused_at < FULL_S):
+            return LOG_IS_FULL
+        return ""
 
     # ---- answers -------------------------------------------------------------------------------
 
@@ -100,26 +119,30 @@ class Appending:
     async def _send_answers(self, replica: AnyReplica, append: Append) -> None:
         subject = f"sabot.{self._log.cell}.{replica.core.service}.out"
         told_at = asyncio.get_running_loop().time()
-        while replica.in_flight is append:
-            try:
-                sequence = await self._log.append(
-                    subject, append.payload, expected=append.expected, wait_s=APPEND_WAIT_S
-                )
-            except FenceLost as lost:
-                now = asyncio.get_running_loop().time()
-                replica.fence_lost(append, lost.last_sequence, now)
-            except AppendUnknown as why:
-                told_at = self._tell_silence(subject, told_at, why)
-                await asyncio.sleep(RESEND_PAUSE_S)
-            except AppendRefused as refused:
-                self.full = isinstance(refused, LogFull)
-                self._alarm(
-                    "answers_refused", {"service": replica.core.service, "why": str(refused)}
-                )
-                await asyncio.sleep(REFUSED_PAUSE_S)
-            else:
-                self.full = False
-                replica.stored(append, sequence)
+        try:
+            while replica.in_flight is append:
+                try:
+                    sequence = await self._log.append(
+                        subject, append.payload, expected=append.expected, wait_s=APPEND_WAIT_S
+                    )
+                except FenceLost as lost:
+                    now = asyncio.get_running_loop().time()
+                    replica.fence_lost(append, lost.last_sequence, now)
+                except AppendUnknown as why:
+                    told_at = self._tell_silence(subject, told_at, why)
+                    await asyncio.sleep(RESEND_PAUSE_S)
+                except AppendRefused as refused:
+                    self._silent.discard(subject)
+                    if isinstance(refused, LogFull):
+                        self._full.add(subject)
+                    self._tell_refusal("answers_refused", subject, refused)
+                    await asyncio.sleep(REFUSED_PAUSE_S)
+                else:
+                    self._refused_at = None
+                    replica.stored(append, sequence)
+        finally:
+            self._silent.discard(subject)
+            self._full.discard(subject)
 
     # ---- inputs --------------------------------------------------------------------------------
 
@@ -194,27 +217,43 @@ class Appending:
         self, subject: str, writer: InputWriter[Submitted], append: InputAppend[Submitted]
     ) -> None:
         told_at = asyncio.get_running_loop().time()
-        while writer.in_flight is append:
-            try:
-                await self._log.append(subject, append.payload, expected=None, wait_s=APPEND_WAIT_S)
-            except AppendUnknown as why:
-                append.maybe_stored = True
-                told_at = self._tell_silence(subject, told_at, why)
-                await asyncio.sleep(RESEND_PAUSE_S)
-            except AppendRefused as refused:
-                lost = writer.refused(append)
-                if lost is None:
-                    await asyncio.sleep(REFUSED_PAUSE_S)
-                    continue
-                self._alarm("inputs_refused", {"subject": subject, "why": str(refused)})
-                error: NotTaken = (
-                    LogIsFull("the log is full")
-                    if isinstance(refused, LogFull)
-                    else EdgeNotReady("the log refused the input")
-                )
-                _fail(lost, error)
-            else:
-                writer.stored(append)
+        try:
+            while writer.in_flight is append:
+                try:
+                    await self._log.append(
+                        subject, append.payload, expected=None, wait_s=APPEND_WAIT_S
+                    )
+                except AppendUnknown as why:
+                    append.maybe_stored = True
+                    told_at = self._tell_silence(subject, told_at, why)
+                    await asyncio.sleep(RESEND_PAUSE_S)
+                except AppendRefused as refused:
+                    self._silent.discard(subject)
+                    lost = writer.refused(append)
+                    if lost is None:
+                        await asyncio.sleep(REFUSED_PAUSE_S)
+                        continue
+                    self._refuse(subject, lost, refused)
+                else:
+                    self._refused_at = None
+                    writer.stored(append)
+        finally:
+            self._silent.discard(subject)
+
+    def _refuse(self, subject: str, lost: list[Submitted], refused: AppendRefused) -> None:
+        """Tell the callers of inputs that the log refused."""
+        self._tell_refusal("inputs_refused", subject, refused)
+        if isinstance(refused, LogFull):
+            self._refused_at = asyncio.get_running_loop().time()
+            _fail(lost, LogIsFull(LOG_IS_FULL))
+        else:
+            _fail(lost, EdgeNotReady("the log refused the input"))
+
+    # ---- what the log says ---------------------------------------------------------------------
+
+    def _tell_refusal(self, kind: str, subject: str, refused: AppendRefused) -> None:
+        advice = self._advice if isinstance(refused, LogFull) else {}
+        self._alarm(kind, {"subject": subject, "why": str(refused), **advice})
 
     def _tell_silence(self, subject: str, told_at: float, why: AppendUnknown) -> float:
         """A server that takes no append for long is for a person to see. `told_at`: when the
@@ -222,7 +261,8 @@ class Appending:
         now = asyncio.get_running_loop().time()
         if now - told_at < SILENT_S:
             return told_at
-        self._alarm("log_does_not_answer", {"subject": subject, "why": str(why)})
+        self._silent.add(subject)
+        self._alarm("log_does_not_answer", {"subject": subject, "why": str(why), **self._advice})
         return now
 
     async def _gather(self, waiting: Callable[[], int]) -> None:
@@ -235,8 +275,7 @@ class Appending:
 def _fail(tokens: list[Submitted], error: Exception) -> None:
     for token in tokens:
         if token.future is not None and not token.future.done():
-            with suppress(asyncio.InvalidStateError):
-                token.future.set_exception(error)
+            token.future.set_exception(error)
 
 
 def _answers(service: str) -> str:

@@ -27,6 +27,7 @@ from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
 from services.kernel.log import Log
 from services.kernel.outcomes import Alarm
+from services.kernel.preflight import Preflight
 from services.kernel.process import Process
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
@@ -36,7 +37,7 @@ from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
 from services.kernel.telemetry_names import ALARM, ALARMS, SHELL_PROBLEMS
-from services.kernel.witness import FileWitness
+from services.kernel.witness import FileWitness, any_witness
 
 PREFLIGHT_EVERY_S = 5.0
 """How often the servers are asked whether the log is still as durable as it must be."""
@@ -54,9 +55,13 @@ elsewhere, and calls that are on their way are told that nothing was done. A ser
 once cuts them off, and what became of them is unknown."""
 ACCEPTED_EVERY_S = 1.0
 """Between attempts to log what an operator has accepted."""
+NO_WITNESS = (
+    "the log is not new, and nothing here remembers how far it was read: had it lost its end, "
+    "nobody would know; from now on it is noted again"
+)
 
-Preflight = Callable[[], Awaitable[list[str]]]
-"""Asks every server of the log; what is wrong, in words."""
+AskServers = Callable[[], Awaitable[Preflight]]
+"""Asks every server of the log how strong it is."""
 Served = Sequence[tuple[ServiceDescriptor, object]]
 """Services of the protos with their servicers."""
 
@@ -122,10 +127,12 @@ async def start(
     types: EventTypes,
     settings: ServiceSettings,
     tokens: CallerSource,
-    preflight: Preflight,
+    preflight: AskServers,
     build: str,
+    log_advice: str = "",
 ) -> Host:
     """Start services on a log. `name`: of this process, for its witness and in telemetry.
+    `log_advice`: what an operator does about a log that takes no append.
 
     Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
     port is taken."""
@@ -156,9 +163,12 @@ async def start(
         shells=[shell for part in parts for shell in part.shells],
         tracing=watch.tracing,
         accepted=accepted.entries,
+        log_advice=log_advice,
     )
+    witnessed = any_witness(witness.path.parent)
     projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
-    process.weak = await _asked(preflight)
+    strength = Strength(preflight, alarms)
+    process.weak = await strength.look()
     try:
         await process.start(SnapshotFolder(settings.data / "snapshots").sets())
     except BaseException:
@@ -166,6 +176,8 @@ async def start(
         for projector in projectors.values():
             await projector.close()
         raise
+    if not witnessed and process.position.sequence:
+        alarms("witness_missing", {"folder": str(witness.path.parent), "why": NO_WITNESS})
     server = Server(tokens, watch=watch)
     for part in parts:
         for descriptor, servicer in part.serve(process, projectors.get(part.core.service), metrics):
@@ -182,9 +194,7 @@ async def start(
     host = Host(process, server, projectors, port, witness=witness)
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
-    host.tasks.append(
-        loop.create_task(_keep_preflight(process, preflight, alarms), name="preflight")
-    )
+    host.tasks.append(loop.create_task(_keep_preflight(process, strength), name="preflight"))
     if accepted.to_log:
         host.tasks.append(
             loop.create_task(_log_accepted(process, settings.data, accepted), name="accepted")
@@ -315,21 +325,37 @@ async def _follow_readiness(process: Process, server: Server, metrics: telemetry
         await asyncio.sleep(READY_EVERY_S)
 
 
-async def _asked(preflight: Preflight) -> list[str]:
-    """What preflight found. That it cannot tell is a problem too."""
-    try:
-        return await preflight()
-    except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows how durable the log is
-        return [f"preflight failed: {type(error).__name__}: {error}"]
+class Strength:
+    """How strong the log is, asked again and again; what is new of it is an alarm."""
+
+    def __init__(self, ask: AskServers, alarms: Alarm) -> None:
+        self._ask = ask
+        self._alarms = alarms
+        self._found = Preflight((), ())
+        self._warned: frozenset[str] = frozenset()
+
+    async def look(self) -> list[str]:
+        """The problems found now. That nobody can tell is one too."""
+        try:
+            found = await self._ask()
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows how durable the log is
+            found = Preflight((f"preflight failed: {type(error).__name__}: {error}",), ())
+        if found.problems and found.problems != self._found.problems:
+            self._alarms("log_weak", {"problems": list(found.problems)})
+        # A replica is behind for a moment now and then: what is seen twice is worth an alarm.
+        standing = frozenset(found.warnings).intersection(self._found.warnings)
+        fresh = standing - self._warned
+        if fresh:
+            self._alarms("log_strained", {"warnings": sorted(fresh)})
+        self._warned = standing
+        self._found = found
+        return list(found.problems)
 
 
-async def _keep_preflight(process: Process, preflight: Preflight, alarms: Alarm) -> None:
+async def _keep_preflight(process: Process, strength: Strength) -> None:
     while True:
         await asyncio.sleep(WEAK_EVERY_S if process.weak else PREFLIGHT_EVERY_S)
-        problems = await _asked(preflight)
-        if problems and problems != process.weak:
-            alarms("log_weak", {"problems": problems})
-        process.weak = problems
+        process.weak = await strength.look()
 
 
 class _Alarms:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from services.kernel.appending import Appending
+from services.kernel.appending import LOG_IS_FULL, Appending
 from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, Outcome, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event, Position
@@ -59,6 +59,7 @@ class Process:
     - cores: those that run here as replicas.
     - observed: those that are decided again here and compared, and never append: audit.
     - alarm: told `(kind, facts)` of everything an operator must see.
+    - log_advice: what an operator does about a log that takes no append.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Process:
         listeners: Sequence[EntryListener] = (),
         accepted: dict[int, bytes] | None = None,
         tracing: Tracing | None = None,
+        log_advice: str = "",
     ) -> None:
         self._log = log
         self._writer = writer
@@ -107,6 +109,7 @@ class Process:
             alarm=alarm,
             tasks=self._tasks,
             callers=lambda: self._callers,
+            advice=log_advice,
         )
         self.folding.before_replacing = self._appending.stop_answering
         self._shells = Shells(
@@ -212,7 +215,8 @@ class Process:
             return "stopped by a broken log"
         if self.weak:
             return f"the log is too weak: {self.weak[0]}"
-        return self._freshness.problem(self._now())
+        now = self._now()
+        return self._freshness.problem(now) or self._appending.problem(now)
 
     # ---- the edge ------------------------------------------------------------------------------
 
@@ -330,10 +334,10 @@ class Process:
 
     def _admit(self) -> None:
         why_not = self.why_not_ready()
+        if why_not == LOG_IS_FULL:
+            raise LogIsFull(why_not)
         if why_not:
             raise EdgeNotReady(why_not)
-        if self._appending.full:
-            raise LogIsFull("the log is full")
         oldest_s = self.oldest_unanswered_s
         if oldest_s > BUSY_AFTER_S:
             raise EdgeBusy(f"the oldest input has waited {oldest_s:.1f} s for its answer")

@@ -110,11 +110,6 @@ class LogReader:
         same, since their count was seen."""
         self.accepted_entries: list[int] = []
 
-    @property
-    def position(self) -> Position:
-        """Everything up to here has been read."""
-        return Position(SEGMENT, self.state.sequence, END_OF_ENTRY)
-
     def head_at(self, sequence: int) -> bytes | None:
         """The chain hash at an entry, if it is still remembered."""
         back = self.state.sequence - sequence

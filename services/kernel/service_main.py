@@ -13,7 +13,7 @@ from services.kernel.build import BUILD
 from services.kernel.entry import EventTypes
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import LogUnavailable
-from services.kernel.preflight import check_log
+from services.kernel.preflight import Preflight, check_log
 from services.kernel.projections import ProjectionAhead
 from services.kernel.reader import LogBroken
 from services.kernel.settings import BadSettings, ServiceSettings, load
@@ -24,6 +24,10 @@ EXIT_STOPPED = 1
 EXIT_USAGE = 2
 CONNECT_WAIT_S = 60.0
 """How long a start waits for the log's servers: they may be starting too."""
+LOG_ADVICE = (
+    "look at the log's servers: one whose disk was full takes no append, even when there is room "
+    "again, until it is restarted"
+)
 
 
 def main(service: str, parts_of: Callable[[ServiceSettings], host.Parts], types: EventTypes) -> int:
@@ -68,9 +72,8 @@ async def _serve(
     monitors = [url.strip() for url in settings.nats_monitor_urls.split(",")]
     log = await _connect(service, settings)
 
-    async def preflight() -> list[str]:
-        found = await check_log(monitors, settings.cell, replicas=settings.log_replicas)
-        return list(found.problems)
+    async def preflight() -> Preflight:
+        return await check_log(monitors, settings.cell, replicas=settings.log_replicas)
 
     try:
         name = settings.name if settings.name != "service" else service
@@ -83,6 +86,7 @@ async def _serve(
             tokens=tokens,
             preflight=preflight,
             build=BUILD,
+            log_advice=LOG_ADVICE,
         )
         stopped = loop.create_task(running.stopped())
         stopping = loop.create_task(stop.wait())

@@ -97,5 +97,10 @@ class FileWitness:
             self._file = None
 
 
+def any_witness(folder: Path) -> bool:
+    """Whether any process has noted anything in a folder of witnesses."""
+    return folder.is_dir() and any(path.stat().st_size for path in folder.iterdir())
+
+
 def _check(sequence: int, head: bytes) -> bytes:
     return hashlib.sha256(b"witness" + sequence.to_bytes(8, "big") + head).digest()

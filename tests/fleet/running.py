@@ -48,7 +48,7 @@ PROJECTIONS: dict[str, Projection] = {
 }
 RECENT = 300
 """Entries among which every service has answered something while rounds are played."""
-HARMLESS = frozenset({"snapshot_unknown"})
+HARMLESS = frozenset({"snapshot_unknown", "log_strained"})
 """Alarms that a kill may bring about."""
 
 

@@ -31,6 +31,7 @@ from services.kernel.embedded import ADMIN, FLEET, EmbeddedServer
 from services.kernel.entry import decode_entry
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.nats_connection import NatsConnection
+from services.kernel.preflight import Preflight
 from services.kernel.settings import ServiceSettings
 from services.kernel.streams import stream_definition, stream_name
 from services.kernel.tokens import Tokens
@@ -146,8 +147,8 @@ async def fleet_behind_proxy(data: Path) -> AsyncIterator[tuple[Proxy, Partner, 
         log = await log_of(server, proxy.url)
         settings = ServiceSettings(cell=CELL, data=data, port=0, token_file=token_file)
 
-        async def preflight() -> list[str]:
-            return []
+        async def preflight() -> Preflight:
+            return Preflight((), ())
 
         running = await host.start(
             all_parts(settings),

@@ -4,26 +4,63 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from services.kernel import host
+from services.kernel.preflight import Preflight
+
+UNKNOWN = "no server of the log tells how it is configured"
+BEHIND = "the replica on n2 is behind"
+
+
+class Alarms(list[tuple[str, dict[str, Any]]]):
+    """Remembers alarms."""
+
+    def __call__(self, kind: str, facts: Any) -> None:
+        self.append((kind, facts))
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self]
+
+
+def strength(alarms: Alarms, *found: Preflight | Exception) -> host.Strength:
+    """Finds one after the other."""
+    answers: Iterator[Preflight | Exception] = iter(found)
+
+    async def ask() -> Preflight:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return host.Strength(ask, alarms)
+
+
+def weak(*problems: str) -> Preflight:
+    return Preflight(problems, ())
+
+
+def warned(*warnings: str) -> Preflight:
+    return Preflight((), warnings)
+
+
+# ---- how strong the log is -----------------------------------------------------------------------
 
 
 async def test_a_log_that_was_weak_for_a_moment_is_looked_at_again_soon() -> None:
-    answers = iter([["no server of the log tells how it is configured"], []])
+    process: Any = SimpleNamespace(weak=[UNKNOWN])
     strong_again = asyncio.Event()
-    process: Any = SimpleNamespace(weak=["no server of the log tells how it is configured"])
 
-    async def preflight() -> list[str]:
-        found = next(answers)
-        if not found:
-            strong_again.set()
-        return found
+    async def ask() -> Preflight:
+        strong_again.set()
+        return weak()
 
-    keeping = asyncio.create_task(
-        host._keep_preflight(process, preflight, lambda _kind, _facts: None)
-    )
+    keeping = asyncio.create_task(host._keep_preflight(process, host.Strength(ask, Alarms())))
     try:
         async with asyncio.timeout(host.PREFLIGHT_EVERY_S):
             await strong_again.wait()
@@ -33,3 +70,90 @@ async def test_a_log_that_was_weak_for_a_moment_is_looked_at_again_soon() -> Non
         keeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeping
+
+
+@pytest.mark.parametrize("error", [ValueError("no JSON"), OSError("refused"), KeyError("config")])
+async def test_a_preflight_that_cannot_tell_is_a_weak_log(error: Exception) -> None:
+    alarms = Alarms()
+    looking = strength(alarms, weak(), error, weak())
+    assert await looking.look() == []
+    (problem,) = await looking.look()
+    assert problem.startswith(f"preflight failed: {type(error).__name__}")
+    assert alarms == [("log_weak", {"problems": [problem]})]
+    assert await looking.look() == []
+
+
+async def test_a_weak_log_is_an_alarm_from_the_first_look_on_and_once() -> None:
+    alarms = Alarms()
+    looking = strength(alarms, weak("a"), weak("a"), weak("a", "b"), weak(), weak("a"))
+    assert await looking.look() == ["a"]
+    assert alarms == [("log_weak", {"problems": ["a"]})]
+    await looking.look()
+    assert len(alarms) == 1
+    assert await looking.look() == ["a", "b"]
+    assert len(alarms) == 2
+    assert await looking.look() == []
+    assert await looking.look() == ["a"]
+    assert alarms.kinds == ["log_weak"] * 3
+
+
+async def test_a_warning_that_stands_is_an_alarm_once_and_keeps_nobody_from_betting() -> None:
+    alarms = Alarms()
+    both = warned(BEHIND, UNKNOWN)
+    looking = strength(alarms, warned(BEHIND), warned(BEHIND), both, both, warned(), warned(BEHIND))
+    assert await looking.look() == []
+    assert alarms == [], "a replica may be behind for a moment"
+    assert await looking.look() == []
+    assert alarms == [("log_strained", {"warnings": [BEHIND]})]
+    await looking.look()
+    assert len(alarms) == 1
+    await looking.look()
+    assert alarms[1:] == [("log_strained", {"warnings": [UNKNOWN]})]
+    await looking.look()
+    await looking.look()
+    assert len(alarms) == 2
+
+
+# ---- background work -----------------------------------------------------------------------------
+
+
+async def test_background_work_that_fails_is_told_and_begun_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "BACKGROUND_AGAIN_S", 0.0)
+    alarms, begun = Alarms(), 0
+    well = asyncio.Event()
+
+    async def work(_process: Any) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 2:
+            return  # work that ends is no failure, but nobody meant it to end either
+        if begun < 4:
+            raise OSError(f"disk {begun}")
+        well.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(host._run(work, SimpleNamespace(), alarms))  # type: ignore[arg-type]  # it is only handed on
+    try:
+        async with asyncio.timeout(5.0):
+            await well.wait()
+        assert alarms == [
+            ("background_failed", {"why": "OSError: disk 1"}),
+            ("background_failed", {"why": "OSError: disk 3"}),
+        ]
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def test_replicas_of_one_folder_have_a_projection_database_each() -> None:
+    names = [host.database_name(process, "table") for process in ("table", "table-2", "table-3")]
+    assert names == ["table", "table-2", "table-3"]
+    # A fleet in one process has one for each service, and a deployment's own names do no harm.
+    assert host.database_name("fleet", "table") == "table"
+    assert host.database_name("fleet", "wallet") == "wallet"

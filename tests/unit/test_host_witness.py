@@ -1,0 +1,95 @@
+"""A start says so where nothing remembers how far the log was read."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from services.events import event_types
+from services.kernel import host
+from services.kernel.memory_log import MemoryLog, MemoryStore
+from services.kernel.preflight import Preflight
+from services.kernel.settings import ServiceSettings
+from services.kernel.tokens import Caller
+from services.kernel.witness import any_witness
+from tests.unit.test_host import Alarms
+from tests.unit.toy import CELL, LIMITS, TABLE, open_table
+
+
+class Nobody:
+    def caller(self, token: str) -> Caller | None:
+        del token
+        return None
+
+
+async def strong() -> Preflight:
+    return Preflight((), ())
+
+
+@asynccontextmanager
+async def started(store: MemoryStore, data: Path, name: str = "fleet") -> AsyncIterator[host.Host]:
+    running = await host.start(
+        [host.Parts(core, lambda _process, _projector, _metrics: []) for core in (TABLE, LIMITS)],
+        name=name,
+        log=MemoryLog(store),
+        types=event_types(),
+        settings=ServiceSettings(cell=CELL, data=data),
+        tokens=Nobody(),
+        preflight=strong,
+        build="test",
+    )
+    try:
+        yield running
+    finally:
+        await running.stop(5.0)
+
+
+@pytest.fixture
+def alarms(monkeypatch: pytest.MonkeyPatch) -> Alarms:
+    told = Alarms()
+    monkeypatch.setattr(host._Alarms, "__call__", lambda _, kind, facts: told(kind, facts))
+    return told
+
+
+async def play(running: host.Host, name: str) -> None:
+    running.process.tell("table", open_table(name), "operator:test")
+    await running.process.drain(5.0)
+
+
+async def test_a_folder_without_its_witness_is_told_and_the_log_is_noted_again(
+    tmp_path: Path, alarms: Alarms
+) -> None:
+    store = MemoryStore(CELL, host.clock_us)
+    async with started(store, tmp_path) as running:
+        await play(running, "one")
+    async with started(store, tmp_path) as running:
+        assert running.process.position.sequence == store.last_sequence > 0
+    assert alarms == [], "neither a new log nor a known one is worth a word"
+
+    shutil.rmtree(tmp_path / "witness")
+    async with started(store, tmp_path) as running:
+        ((kind, facts),) = alarms
+        assert (kind, facts["folder"]) == ("witness_missing", str(tmp_path / "witness"))
+        assert "nobody would know" in facts["why"]
+        assert running.process.state("table").opened == ["one"], "it goes on all the same"
+    assert any_witness(tmp_path / "witness")
+    async with started(store, tmp_path):
+        assert len(alarms) == 1
+
+
+async def test_an_emptied_witness_is_none_and_another_process_s_is_one(
+    tmp_path: Path, alarms: Alarms
+) -> None:
+    store = MemoryStore(CELL, host.clock_us)
+    async with started(store, tmp_path) as running:
+        await play(running, "one")
+    async with started(store, tmp_path, "fleet-2"):
+        assert alarms == []
+    for path in (tmp_path / "witness").iterdir():
+        path.write_bytes(b"")
+    async with started(store, tmp_path):
+        assert alarms.kinds == ["witness_missing"]
