@@ -23,7 +23,7 @@ $(STAMP): requirements-dev.txt pyproject.toml
 	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: setup ## run the demonstration fleet until Ctrl-C [DATA=data] [ROUNDS=20] [TABLES=1]
+run: setup ## run the demonstration fleet until Ctrl-C [DATA=data] [ROUNDS=20] [TABLES=1|all]
 	@$(BIN)/sabot demo --data $(DATA) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES))
 
 test: lint types protos-check ## run every check and test, in under ten minutes [ARGS='-k banker']

@@ -1,10 +1,9 @@
-"""`sabot demo`, the main job of `make run`: a fleet, a table, and 20 accounts of two partners that
+"""`sabot demo`, the main job of `make run`: a fleet, tables, and 20 accounts of two partners that
 bet through the public calls; a line for each round, and at the end the proof from the log."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -17,23 +16,19 @@ import grpc
 from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partner
 from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
-from sabot.rules.v1 import events_pb2 as rules
-from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc, spec_pb2
+from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
+from services.cli.demo_games import CURRENCY, DemoTable, Wager
 from services.cli.fleet import DEFAULT_PORT, Fleet, at_signals, fleet, give_up_at_signals
 from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
-from services.games.catalogue import baccarat_1
 from services.kernel import event_loop, telemetry
 
 T = TypeVar("T")
 
 PARTNERS = ("north", "south")
 ACCOUNTS_EACH = 10
-CURRENCY = "EUR"
-WINDOW_MS = 1_200
-PAUSE_MS = 400
 DEPOSIT_MINOR = 1_000_000
 LOW_MINOR = 50_000
 CALL_S = 5.0
@@ -41,12 +36,9 @@ CALL_S = 5.0
 TRIES = 20
 """How often a call whose outcome is unknown is sent again, with the same request id."""
 RETRY_PAUSE_S = 0.2
-STAKES_MINOR = (100, 200, 500, 1_000, 2_000, 5_000)
-WINNERS = {
-    rules.BACCARAT_WINNER_PLAYER: "Player wins",
-    rules.BACCARAT_WINNER_BANKER: "Banker wins",
-    rules.BACCARAT_WINNER_TIE: "Tie",
-}
+SPEC_TRIES = 300
+"""How often a table is offered its new rules while a round runs there."""
+SPEC_PAUSE_S = 0.1
 
 
 @dataclass(slots=True)
@@ -70,7 +62,7 @@ class RoundTally:
     refused: int = 0
 
 
-def run_demo(data: Path, rounds: int | None, tables: int = 1) -> int:
+def run_demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> int:
     """Run until `rounds` rounds are over (None: until Ctrl-C); the exit code."""
     telemetry.configure_logging(service="demo", level="WARNING")
     try:
@@ -79,7 +71,7 @@ def run_demo(data: Path, rounds: int | None, tables: int = 1) -> int:
         return 1  # a signal while it started
 
 
-async def _demo(data: Path, rounds: int | None, tables: int) -> int:
+async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> int:
     stop = asyncio.Event()
     give_up_at_signals()
     async with fleet(data, _free_or_default()) as running:
@@ -108,17 +100,14 @@ def _free_or_default() -> int:
 
 
 async def _play(
-    running: Fleet, rounds: int | None, tables: int, stop: asyncio.Event
+    running: Fleet, rounds: int | None, tables: Sequence[DemoTable], stop: asyncio.Event
 ) -> BaseException | None:
     """Play until the rounds are over or somebody stops it; why the fleet stopped, if it did."""
     async with grpc.aio.insecure_channel(running.address) as channel:
         await _open_tables(channel, running, tables)
         desks = [await _desk(channel, running, name) for name in PARTNERS]
         left = [rounds]
-        tasks = [
-            asyncio.create_task(_follow(desks, f"demo-{number + 1}", left, stop))
-            for number in range(tables)
-        ]
+        tasks = [asyncio.create_task(_follow(desks, table, left, stop)) for table in tables]
         stopped = asyncio.create_task(running.stopped())
         stopping = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait(
@@ -135,34 +124,33 @@ async def _play(
         return None
 
 
-async def _open_tables(channel: grpc.aio.Channel, running: Fleet, tables: int) -> None:
+async def _open_tables(
+    channel: grpc.aio.Channel, running: Fleet, tables: Sequence[DemoTable]
+) -> None:
+    """Open the tables; one that was open already gets its new rules between two rounds."""
     stub: operator_service_pb2_grpc.TableOperatorServiceAsyncStub
     stub = operator_service_pb2_grpc.TableOperatorServiceStub(channel)
     metadata = (("authorization", f"Bearer {running.tokens['operator:sam']}"),)
     known: partner_grpc.PartnerServiceAsyncStub = partner_grpc.PartnerServiceStub(channel)
-    for number in range(tables):
-        table_id = f"demo-{number + 1}"
+    for table in tables:
+        spec = table.spec()
         with suppress(grpc.aio.AioRpcError):
             found = await known.GetTable(
-                partner.GetTableRequest(table_id=table_id), metadata=metadata, timeout=CALL_S
+                partner.GetTableRequest(table_id=table.table_id), metadata=metadata, timeout=CALL_S
             )
-            if found.table.open:
+            if found.table.open and found.table.spec == spec:
                 continue
-        request = operator_service_pb2.OpenTableRequest(request_id=uuid7(), spec=_spec(table_id))
-        await _until_known(lambda: stub.OpenTable(request, metadata=metadata, timeout=CALL_S))  # noqa: B023 - called before the loop goes on
-
-
-def _spec(table_id: str) -> spec_pb2.TableSpec:
-    def limit(bet: str, most: int, step: int) -> spec_pb2.BetLimit:
-        return spec_pb2.BetLimit(bet=bet, min_minor=100, max_minor=most, step_minor=step)
-
-    return spec_pb2.TableSpec(
-        table_id=table_id,
-        currency_code=CURRENCY,
-        rule_set=baccarat_1(),
-        limits=[limit("banker", 100_000, 20), limit("player", 100_000, 1), limit("tie", 20_000, 1)],
-        pacing=spec_pb2.Pacing(betting_window_ms=WINDOW_MS, pause_ms=PAUSE_MS),
-    )
+        for left in reversed(range(SPEC_TRIES)):
+            request = operator_service_pb2.OpenTableRequest(request_id=uuid7(), spec=spec)
+            try:
+                await _until_known(
+                    lambda: stub.OpenTable(request, metadata=metadata, timeout=CALL_S)  # noqa: B023 - called before the loop goes on
+                )
+                break
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.FAILED_PRECONDITION or not left:
+                    raise
+            await asyncio.sleep(SPEC_PAUSE_S)
 
 
 async def _desk(channel: grpc.aio.Channel, running: Fleet, name: str) -> Desk:
@@ -205,24 +193,24 @@ async def _fund(desk: Desk, account: str) -> None:
 
 
 async def _follow(
-    desks: Sequence[Desk], table_id: str, left: list[int | None], stop: asyncio.Event
+    desks: Sequence[Desk], table: DemoTable, left: list[int | None], stop: asyncio.Event
 ) -> None:
     """Bet in every round of a table and tell of it when it is over."""
     bettors: dict[str, asyncio.Task[RoundTally]] = {}
     told: set[str] = set()
-    async for update in _watch(desks[0], table_id):
+    async for update in _watch(desks[0], table.table_id):
         seen = update.state.round if update.HasField("state") else update.round
         if not seen.round_id:
             continue
         if seen.state == partner.ROUND_STATE_BETTING and seen.round_id not in bettors:
             if not seen.suspended:
-                bettors[seen.round_id] = asyncio.create_task(_bet(desks, seen))
+                bettors[seen.round_id] = asyncio.create_task(_bet(desks, table, seen))
         elif seen.state in (partner.ROUND_STATE_PAID, partner.ROUND_STATE_RETURNED):
             task = bettors.pop(seen.round_id, None)
             if task is None or seen.round_id in told:
                 continue
             told.add(seen.round_id)
-            print(await _line(desks, seen, await task, update), flush=True)
+            print(await _line(desks, table, seen, await task, update), flush=True)
             for desk in desks:
                 await asyncio.gather(*(_fund(desk, account) for account in desk.accounts))
             if left[0] is not None:
@@ -250,31 +238,38 @@ async def _watch(desk: Desk, table_id: str) -> AsyncIterator[partner.WatchTableR
         await asyncio.sleep(RETRY_PAUSE_S)
 
 
-async def _bet(desks: Sequence[Desk], opened: partner.Round) -> RoundTally:
-    """Every account places a bet or two; sometimes one is taken back."""
+async def _bet(desks: Sequence[Desk], table: DemoTable, opened: partner.Round) -> RoundTally:
+    """Every account bets."""
     loop = asyncio.get_running_loop()
     tally = RoundTally(began=loop.time())
+    bettors = [(desk, account) for desk in desks for account in desk.accounts]
     await asyncio.gather(
-        *(_bet_one(desk, account, opened, tally) for desk in desks for account in desk.accounts)
+        *(
+            _bet_one(desk, account, table.wagers(number, opened), opened, tally)
+            for number, (desk, account) in enumerate(bettors)
+        )
     )
     tally.ended = loop.time()
     return tally
 
 
-async def _bet_one(desk: Desk, account: str, opened: partner.Round, tally: RoundTally) -> None:
-    choice = random.random()  # noqa: S311 - bettors, not draws
-    side = "player" if choice < 0.48 else "banker"
-    wagers = [(side, random.choice(STAKES_MINOR))]  # noqa: S311 - bettors, not draws
-    if choice < 0.1:
-        wagers.append(("tie", 100))
+async def _bet_one(
+    desk: Desk, account: str, wagers: Sequence[Wager], opened: partner.Round, tally: RoundTally
+) -> None:
+    if not wagers:
+        return
     request = partner.PlaceBetsRequest(
         request_id=uuid7(),
         account_id=account,
         table_id=opened.table_id,
         round_id=opened.round_id,
         bets=[
-            bet_pb2.BetRequest(bet=bet, stake=Money(currency_code=CURRENCY, minor_units=stake))
-            for bet, stake in wagers
+            bet_pb2.BetRequest(
+                bet=wager.bet,
+                position=wager.position,
+                stake=Money(currency_code=CURRENCY, minor_units=wager.stake_minor),
+            )
+            for wager in wagers
         ],
     )
     request.client_send_time.GetCurrentTime()
@@ -309,6 +304,7 @@ async def _until_known(call: Callable[[], Awaitable[T]]) -> T:
 
 async def _line(
     desks: Sequence[Desk],
+    table: DemoTable,
     seen: partner.Round,
     tally: RoundTally,
     update: partner.WatchTableResponse,
@@ -333,24 +329,23 @@ async def _line(
             token = page.next_page_token
             if not token:
                 break
-    shown = seen.result.baccarat
-    hands = (
-        f"P {' '.join(shown.player_cards):8} {shown.player_total}  "
-        f"B {' '.join(shown.banker_cards):8} {shown.banker_total}  "
-        f"{WINNERS.get(shown.winner, '?'):11}"
-        if seen.HasField("result")
-        else "voided".ljust(37)
-    )
+    shown = table.shown(seen.result) if seen.HasField("result") else "voided"
     slow = sorted(tally.confirmations_s)
     p99_ms = slow[min(len(slow) - 1, int(len(slow) * 0.99))] * 1000 if slow else 0.0
     rate = len(slow) / (tally.ended - tally.began) if tally.ended > tally.began else 0.0
     return (
-        f"{seen.round_id:10} shoe {seen.shoe_id.rpartition('-s')[2]} "
-        f"#{seen.round_in_shoe:<3} {hands}"
+        f"{seen.round_id:17} {_shoe(seen):12} {shown:40}"
         f"  {count:3} bets  stakes {_shown(stakes):>10}  payouts {_shown(payouts):>10}  "
         f"{rate:6.0f} bets/s  p99 {p99_ms:5.1f} ms"
         + (f"  {tally.refused} refused" if tally.refused else "")
     )
+
+
+def _shoe(seen: partner.Round) -> str:
+    """Which round of which shoe, where there is one."""
+    if not seen.shoe_id:
+        return ""
+    return f"shoe {seen.shoe_id.rpartition('-s')[2]} #{seen.round_in_shoe}"
 
 
 def _shown(minor: int) -> str:

@@ -24,6 +24,7 @@ EXIT_CODES = (
     "2 the command was not understood."
 )
 RIGHT, WRONG, USAGE = 0, 1, 2
+MAX_DEMO_TABLES = 100
 INTERRUPTED = 130
 """As shells have it for Ctrl-C."""
 
@@ -88,13 +89,23 @@ def demo(
     rounds: Annotated[
         int | None, typer.Option(min=1, help="End after so many rounds; else at Ctrl-C.")
     ] = None,
-    tables: Annotated[int, typer.Option(min=1, max=100, help="Tables to open.")] = 1,
+    tables: Annotated[
+        str,
+        typer.Option(metavar="N|all", help="So many tables of baccarat, 1 to 100, or all games."),
+    ] = "1",
 ) -> None:
-    """A fleet, a table and accounts that bet; a line for each round, and the proof at the end."""
+    """A fleet, tables and accounts that bet; a line for each round, and the proof at the end."""
     with _plainly():
         from services.cli.demo import run_demo
+        from services.cli.demo_games import baccarat_table, every_table
 
-        code = run_demo(data, rounds, tables)
+        if tables == "all":
+            chosen = every_table()
+        elif tables.isdecimal() and 1 <= int(tables) <= MAX_DEMO_TABLES:
+            chosen = [baccarat_table(f"demo-{number + 1}") for number in range(int(tables))]
+        else:
+            raise typer.BadParameter(f"give 1 to {MAX_DEMO_TABLES}, or all", param_hint="--tables")
+        code = run_demo(data, rounds, chosen)
     raise typer.Exit(code)
 
 
