@@ -22,6 +22,10 @@ DEALER_STANDS = 17
 BEST = 21
 FIRST_CARDS = 2
 """Cards of every hand before it is played."""
+MAX_ROUND_CARDS = 137
+"""More than seven seats can take from eight decks (rule BJ-15): fourteen hands, after splits, of at
+most 20 points and one card more, made of all aces, twos and threes and then fours, and the
+dealer's of at most 16 points and one more."""
 SOFT_ACE = 10
 """What one ace adds to its 1 where that does not pass 21 (rule BJ-1)."""
 

@@ -29,12 +29,14 @@ _PEEKS = {
     rule_set_pb2.PEEK_BOTH: Peek.BOTH,
     rule_set_pb2.PEEK_NONE: Peek.NONE,
 }
+PEEKS_BACK = {peek: number for number, peek in _PEEKS.items()}
 
 
 def options_of(rule_set: rule_set_pb2.RuleSet) -> Options:
-    """What a rule set of blackjack configures. Its peek is one of the known ones."""
+    """What a rule set of blackjack configures."""
     told = rule_set.blackjack
-    return Options(_PEEKS[told.peek], told.doubles, told.one_card_on_split_aces)
+    peek = _PEEKS.get(told.peek, Peek.ACE_ONLY)  # No table opens with another one.
+    return Options(peek, told.doubles, told.one_card_on_split_aces)
 
 
 def result_of(one: Round) -> rules.BlackjackResult:

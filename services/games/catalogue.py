@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sabot.rules.v1 import rule_set_pb2
-from services.games import baccarat_bets, two_cards
+from services.games import baccarat_bets, blackjack_bets, two_cards
 from services.games import roulette as wheel
 from services.games import sicbo as dice
 from services.games.baccarat import MAX_CARDS
 from services.games.bets import Pays
+from services.games.blackjack import MAX_ROUND_CARDS, Peek
+from services.games.blackjack_result import PEEKS_BACK
 from services.games.edges import EDGES
 from services.games.money import Rounding
 from services.games.odds import EVENS, Odds
@@ -22,6 +24,7 @@ from services.games.rule_sets import ROUNDINGS, named, offers
 
 BACCARAT = "baccarat"
 BACCARAT_EZ = "baccarat_ez"
+BLACKJACK = "blackjack"
 ROULETTE = "roulette"
 SICBO = "sicbo"
 DRAGON_TIGER = "dragon_tiger"
@@ -29,6 +32,8 @@ FOOTBALL_STUDIO = "football_studio"
 DECKS = 8
 TIE_PAYS = 8
 BACCARAT_CUT_DEPTH = 7
+BLACKJACK_CUT_DEPTH = 208
+"""Half of the shoe (rule BJ-15)."""
 TWO_CARD_TIE_PAYS = 11
 TWO_CARD_CUT_DEPTH = 7
 """As baccarat (rules DT-2, FS-1); a round takes two cards."""
@@ -126,6 +131,36 @@ def baccarat_ez(
         baccarat=rule_set_pb2.BaccaratOptions(ez=True, skips_empty_rounds=skips_empty_rounds),
     )
     return named(rule_set)
+
+
+def blackjack(
+    *,
+    peek: Peek = Peek.ACE_ONLY,
+    doubles: bool = True,
+    one_card_on_split_aces: bool = True,
+    rounding: Rounding = Rounding.DOWN,
+    decks: int = DECKS,
+    cut_depth: int = BLACKJACK_CUT_DEPTH,
+    rounds_after_cut: int = 0,
+) -> rule_set_pb2.RuleSet:
+    """Blackjack for seven seats, with its side bets (rules BJ-1 to BJ-15)."""
+    return named(
+        rule_set_pb2.RuleSet(
+            rule_set_id=BLACKJACK,
+            version=1,
+            game=rule_set_pb2.GAME_BLACKJACK,
+            bets=offers(blackjack_bets.PAYS, edges=_edges(BLACKJACK, decks)),
+            rounding=ROUNDINGS[rounding],
+            decks=decks,
+            cut_depth=cut_depth,
+            rounds_after_cut=rounds_after_cut,
+            blackjack=rule_set_pb2.BlackjackOptions(
+                peek=PEEKS_BACK[peek],
+                doubles=doubles,
+                one_card_on_split_aces=one_card_on_split_aces,
+            ),
+        )
+    )
 
 
 def roulette(
@@ -264,6 +299,7 @@ PUBLISHED: dict[tuple[str, int], Published] = {
         _published(baccarat_1(), {"tie"}, round_cards=MAX_CARDS),
         _published(baccarat(), {"tie"}, all_bets=False, round_cards=MAX_CARDS),
         _published(baccarat_ez(), {"tie"}, round_cards=MAX_CARDS),
+        _published(blackjack(), round_cards=MAX_ROUND_CARDS),
         _published(roulette()),
         *(_published(sicbo(paytable), dice.PAYTABLES[paytable]) for paytable in dice.PAYTABLES),
         _published(dragon_tiger(), {"tie", "suited_tie"}, round_cards=MAX_CARDS),

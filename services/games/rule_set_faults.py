@@ -6,6 +6,7 @@ from math import lcm
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
+from services.games.blackjack_result import PEEKS_BACK
 from services.games.cards import CARDS_PER_DECK
 from services.games.catalogue import PUBLISHED, Published
 from services.games.currencies import EXPONENTS
@@ -114,6 +115,8 @@ def _option_faults(rule_set: rule_set_pb2.RuleSet, published: Published) -> list
         return ["the options are not those of the game"]
     if which == "baccarat" and rule_set.baccarat.ez != published.default.baccarat.ez:
         return ["an EZ table is a rule set of its own"]
+    if which == "blackjack" and rule_set.blackjack.peek not in PEEKS_BACK.values():
+        return ["the peek is not one of ace only, both, none"]
     return []
 
 

@@ -1,7 +1,7 @@
 """Whole rounds of blackjack whose settlement was worked out by hand and by independent calculators.
 
 Each is played by the pure machine from the case's shoe and actions, and every bet is judged from
-the result's message, as settlement does it.
+the result's message, as settlement does it. Then each is played and paid by the cores themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import pytest
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
-from services.games import blackjack
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.table.v1 import bet_pb2
+from sabot.table.v1 import events_pb2 as table
+from services.games import blackjack, catalogue
 from services.games.bets import Judged, pays_of
 from services.games.blackjack import (
     HOLE,
@@ -40,7 +43,23 @@ from services.games.blackjack_result import result_of
 from services.games.money import Rounding, Settled, Verdict, settled
 from services.games.odds import EVENS
 from services.games.registry import judging
+from services.rules.domain.core import CORE as RULES
+from services.rules.domain.state import RulesState
+from services.settlement.domain.core import CORE as SETTLEMENT
 from tests.conformance.case_files import cases, named
+from tests.unit.blackjack_facts import (
+    PLACE,
+    dealt,
+    hole_checked,
+    opened,
+    reserved,
+    round_opened,
+    sealed,
+)
+from tests.unit.blackjack_facts import (
+    bet as bet_of,
+)
+from tests.unit.deciding import Deciding, Fact
 
 ROUNDS = cases("blackjack_rounds.jsonl", game="blackjack")
 ACTIONS = cases("blackjack_restrictions.jsonl", rule="blackjack_action")
@@ -233,3 +252,117 @@ def test_an_action_is_allowed_or_not(case: dict[str, Any]) -> None:
             assert isinstance(step, Turn)
             allowed = allowed and 1 <= int(amount) <= step.max_double_minor
     assert allowed == (case["expect"] == "accept"), case["why"]
+
+
+# ---- through the cores -------------------------------------------------------------------------
+
+
+class Fleet:
+    """Rules over a log that a case writes: what table, shoe and wallet would add to it."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.rule_set = catalogue.blackjack(peek=PEEKS[case["rules"]["peek"]][0])
+        self.left, self.gone = list(case["shoe"]), 0
+        self.hole = (0, "")
+        self.told = told_actions(case)
+        self.seats = {seat["seat"]: seat for seat in case["seats"]}
+        self.stakes: list[Fact] = []
+        """Every reservation, for settlement."""
+        self.expected: dict[str, tuple[int, str]] = {}
+        """By bet id: seat and bet."""
+        self.rules: Deciding[RulesState] = Deciding(RULES).given(
+            opened(self.rule_set), round_opened()
+        )
+        for number, seat in self.seats.items():
+            for bet in ("main", *SIDE_BETS):
+                if bet in seat:
+                    self.stake(number, bet, seat[bet], bet_pb2.STAGE_UNSPECIFIED)
+        self.rules.when(sealed())
+
+    def stake(self, seat: int, bet: str, minor: int, stage: bet_pb2.Stage.ValueType) -> None:
+        """A stake is reserved."""
+        bet_id = f"b{len(self.stakes) + 1}"
+        self.expected[bet_id] = (seat, bet)
+        fact = reserved(self.seats[seat]["account"], bet_of(bet_id, bet, minor, seat), stage=stage)
+        self.stakes.append(fact)
+        self.rules.when(fact)
+
+    def result(self) -> rules.Result:
+        """Play until there is one."""
+        while True:
+            answer = self.rules.answers[-1]
+            match answer:
+                case rules.RoundResolved():
+                    assert not self.left
+                    return answer.result
+                case rules.DrawCalled():
+                    self._deal(answer)
+                case rules.InsuranceOffered():
+                    for number in answer.seats:
+                        if "insurance" in self.seats[number]:
+                            minor = self.seats[number]["insurance"]
+                            self.stake(number, "insurance", minor, bet_pb2.STAGE_INSURANCE)
+                    self.rules.when(sealed(bet_pb2.STAGE_INSURANCE))
+                case rules.HoleCalled(purpose=rules.HOLE_PURPOSE_PEEK):
+                    self.rules.when(hole_checked(is_blackjack((answer.up_card, self.hole[1]))))
+                case rules.HoleCalled():
+                    self.rules.when(dealt(self.hole[0], (self.hole[1], rules.HAND_HOLE)))
+                case rules.ActionCalled():
+                    self._act(answer)
+                case _:
+                    raise AssertionError(answer)
+
+    def _deal(self, call: rules.DrawCalled) -> None:
+        assert call.called_before == self.gone
+        cards: list[tuple[str, int]] = []
+        for place, hand in enumerate(call.hands):
+            card = self.left.pop(0)
+            if hand == rules.HAND_HOLE:
+                self.hole = (self.gone + place, card)
+            cards.append(("" if hand == rules.HAND_HOLE else card, hand))
+        first = self.gone
+        self.gone += len(cards)
+        self.rules.when(dealt(first, *cards))
+
+    def _act(self, call: rules.ActionCalled) -> None:
+        name, _, amount = next(self.told[call.seat, call.hand]).partition(":")
+        match name:
+            case "double":
+                minor = int(amount) if amount else call.max_double_minor
+                self.stake(call.seat, "double", minor, bet_pb2.STAGE_PLAY)
+            case "split":
+                self.stake(call.seat, "split", call.split_minor, bet_pb2.STAGE_PLAY)
+            case _:
+                self.rules.when(
+                    table.ActionTaken(
+                        seat=call.seat,
+                        hand=call.hand,
+                        turn=call.turn,
+                        action=rules.Action.Value(f"ACTION_{name.upper()}"),
+                        **PLACE,
+                    )
+                )
+
+
+@pytest.mark.parametrize("case", ROUNDS, ids=named)
+def test_a_round_through_the_cores(case: dict[str, Any]) -> None:
+    fleet = Fleet(case)
+    result = fleet.result()
+    log = Deciding(SETTLEMENT).given(opened(fleet.rule_set), round_opened(), *fleet.stakes)
+    log.when(table.ResultAccepted(result=result, **PLACE))
+    paid: dict[tuple[int, str], int] = {}
+    for answer in log.answers:
+        if isinstance(answer, settlement.BetsSettled):
+            for settled_bet in answer.bets:
+                paid[fleet.expected[settled_bet.bet_id]] = settled_bet.payout_minor
+    assert len(paid) == len(fleet.expected)
+    for wanted in case["expected_seats"]:
+        seat = wanted["seat"]
+        first = paid[seat, "main"] + paid.get((seat, "double"), 0)
+        assert first == wanted["hands"][0]["return"]
+        if len(wanted["hands"]) > 1:
+            assert paid[seat, "split"] == wanted["hands"][1]["return"]
+        for bet in ("insurance", *SIDE_BETS):
+            if bet in wanted:
+                assert paid[seat, bet] == wanted[bet]["return"]
+    assert sum(paid.values()) == case["total_return"]

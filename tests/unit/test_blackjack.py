@@ -9,7 +9,8 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from services.games import blackjack
+from sabot.rules.v1 import rule_set_pb2
+from services.games import blackjack, catalogue
 from services.games.blackjack import (
     DEALER,
     HOLE,
@@ -38,9 +39,11 @@ from services.games.blackjack import (
     take_card,
     total,
 )
-from services.games.blackjack_result import decided_of, result_of
+from services.games.blackjack_result import decided_of, options_of, result_of
 from services.games.blackjack_strategy import Advice, advice
 from services.games.cards import CARDS, RANKS, pack
+from services.games.rule_set_faults import rule_set_faults
+from services.games.rule_sets import named
 
 DEFAULT = Options()
 BOTH = Options(Peek.BOTH)
@@ -385,3 +388,28 @@ def test_every_round_comes_to_an_end_that_its_result_proves(seed: int) -> None:
     decided = decided_of(result_of(table.one), options)
     assert list(decided.seats) == seats
     assert list(decided.dealer) == table.one.dealer
+
+
+def test_bj_15_no_round_takes_more_cards_than_lie_behind_the_cut_card() -> None:
+    """The cheapest cards of eight decks for so many points, and a last card for every hand."""
+    points, used = 2 * blackjack.SEATS * 20 + 16, 2 * blackjack.SEATS + 1
+    for value in range(1, 10):
+        taken = min(32, points // value)
+        used += taken
+        points -= taken * value
+        if taken < 32:
+            break
+    assert used == blackjack.MAX_ROUND_CARDS
+    assert not rule_set_faults(catalogue.blackjack(cut_depth=used))
+    assert rule_set_faults(catalogue.blackjack(cut_depth=used - 1)) == [
+        "cut depth 136 is under 137"
+    ]
+
+
+def test_bj_4_a_table_says_when_the_dealer_peeks() -> None:
+    for peek in Peek:
+        assert not rule_set_faults(catalogue.blackjack(peek=peek))
+        assert options_of(catalogue.blackjack(peek=peek)).peek is peek
+    odd = catalogue.blackjack()
+    odd.blackjack.peek = rule_set_pb2.PEEK_UNSPECIFIED
+    assert rule_set_faults(named(odd)) == ["the peek is not one of ace only, both, none"]

@@ -1,5 +1,5 @@
 """What rules answers: the next cards, spin or roll, or the result (rules BAC-4 to BAC-9, DT-2,
-FS-1, ROU-6, SIC-1).
+FS-1, ROU-6, SIC-1; for blackjack see `blackjack.py`).
 
 Nothing is called before `StakesSealed`, and nothing while what was called is still to come.
 
@@ -22,11 +22,13 @@ from google.protobuf.message import Message
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.games import baccarat
 from services.games.cards import is_card
 from services.kernel.event import Answers, Event, InvariantViolated
+from services.rules.domain.blackjack import next_calls
 from services.rules.domain.events import Folded
 from services.rules.domain.state import Round, RulesState
 
@@ -56,15 +58,22 @@ def decide(state: RulesState, event: Event) -> Answers:
             | shoe.WheelSpun()
             | shoe.SpinInvalidated()
             | shoe.DiceRolled()
+            | shoe.HoleChecked()
+            | table.ActionTaken()
             | table.RoundResumed()
         ):
             return _next(state, body.table_id, body.round_id)
+        case wallet.StakeReserved():
+            # A double or a split takes effect (BJ-6, BJ-7).
+            play = body.stage == bet_pb2.STAGE_PLAY
+            return _next(state, body.table_id, body.round_id) if play else ()
         case (
             table.TableOpened()
             | table.RoundOpened()
             | table.RoundSuspended()
             | table.RoundVoided()
             | table.RoundClosed()
+            | wallet.StakeReturned()
         ):
             return ()
         case _:
@@ -83,6 +92,15 @@ def _next(state: RulesState, table_id: str, round_id: str) -> Sequence[Message]:
         return ()
     if running.taken > running.called:
         raise InvariantViolated(f"{round_id}: {running.taken} came, {running.called} called")
+    if running.blackjack is not None:
+        return next_calls(
+            running.blackjack,
+            table_id,
+            round_id,
+            running.shoe_id,
+            running.called,
+            suspended=running.suspended,
+        )
     result = _result(one.game, running)
     if result is not None:
         return (rules.RoundResolved(table_id=table_id, round_id=round_id, result=result),)

@@ -18,15 +18,28 @@ Folded = (
     | table.RoundResumed
     | table.RoundVoided
     | table.RoundClosed
+    | table.ActionTaken
     | wallet.StakesSealed
+    | wallet.StakeReserved
+    | wallet.StakeReturned
     | shoe.CardsDealt
+    | shoe.HoleChecked
     | shoe.WheelSpun
     | shoe.SpinInvalidated
     | shoe.DiceRolled
 )
 """Other services' answers; rules takes no input of its own."""
 
-Own = rules.DrawCalled | rules.SpinCalled | rules.RollCalled | rules.RoundResolved
+Own = (
+    rules.DrawCalled
+    | rules.HoleCalled
+    | rules.SpinCalled
+    | rules.RollCalled
+    | rules.InsuranceOffered
+    | rules.ActionCalled
+    | rules.SideBetDecided
+    | rules.RoundResolved
+)
 """The answers of rules."""
 
 FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))

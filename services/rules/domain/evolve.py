@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import assert_never, cast
 
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.games.blackjack_result import options_of
 from services.kernel.event import Event
+from services.rules.domain.blackjack import Blackjack, follow
 from services.rules.domain.events import Folded, Own
 from services.rules.domain.state import Round, RulesState, Table, running_round
 
@@ -23,6 +26,8 @@ def evolve(state: RulesState, event: Event) -> None:
             one = state.tables.get(body.table_id)
             if one is not None:
                 one.running = Round(body.round_id, body.shoe_id)
+                if one.options is not None:
+                    one.running.blackjack = Blackjack(one.options)
         case table.RoundClosed():
             if running_round(state, body.table_id, body.round_id) is not None:
                 state.tables[body.table_id].running = None
@@ -43,6 +48,19 @@ def evolve(state: RulesState, event: Event) -> None:
             running = running_round(state, body.table_id, body.round_id)
             if running is not None:
                 _round_goes_on(running, body)
+        case (
+            wallet.StakeReserved()
+            | wallet.StakeReturned()
+            | shoe.HoleChecked()
+            | table.ActionTaken()
+            | rules.HoleCalled()
+            | rules.InsuranceOffered()
+            | rules.ActionCalled()
+            | rules.SideBetDecided()
+        ):
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None and running.blackjack is not None:
+                follow(running.blackjack, body)
         case _:
             assert_never(body)
 
@@ -52,9 +70,9 @@ def _table_opened(state: RulesState, body: table.TableOpened) -> None:
     spec = body.spec
     one = state.tables.get(spec.table_id)
     if one is None:
-        state.tables[spec.table_id] = Table(spec.rule_set.game)
-    else:
-        one.game = spec.rule_set.game
+        one = state.tables[spec.table_id] = Table(spec.rule_set.game)
+    one.game = spec.rule_set.game
+    one.options = options_of(spec.rule_set) if one.game == rule_set_pb2.GAME_BLACKJACK else None
 
 
 def _round_goes_on(
@@ -81,9 +99,15 @@ def _round_goes_on(
             running.voided = True
         case wallet.StakesSealed():
             running.sealed = True
+            if running.blackjack is not None:
+                follow(running.blackjack, body)
         case shoe.CardsDealt():
             running.cards.extend((card.hand, card.card) for card in body.cards)
-            running.taken += len(body.cards)
+            # A hole card that is turned over came face down before.
+            came = [card for card in body.cards if card.hand != rules.HAND_HOLE or not card.card]
+            running.taken += len(came)
+            if running.blackjack is not None:
+                follow(running.blackjack, body)
         case shoe.WheelSpun():
             running.numbers = [body.number]
             running.taken += 1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from services.games.blackjack import Options
+from services.rules.domain.blackjack import Blackjack
+
 
 @dataclass(slots=True)
 class Round:
@@ -24,6 +27,8 @@ class Round:
     numbers: list[int] = field(default_factory=list[int])
     """What the wheel or the dice showed; empty until they have."""
     resolved: bool = False
+    blackjack: Blackjack | None = None
+    """What is known of it beyond that, where it is a round of blackjack."""
 
     def hand(self, hand: int) -> list[str]:
         """The cards of a hand."""
@@ -36,6 +41,8 @@ class Table:
 
     game: int
     """`sabot.rules.v1.Game` of the rules in force."""
+    options: Options | None = None
+    """Where it is blackjack."""
     running: Round | None = None
 
 
