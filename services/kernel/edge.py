@@ -70,6 +70,11 @@ class Edge(Protocol):
         """The highest behaviour that every core in this process can decide by."""
         ...
 
+    def failed_input(self, position: Position) -> Position | None:
+        """What is to be retried where an operator names this position: what some service failed to
+        decide, also by way of an earlier retry. None where nothing failed there."""
+        ...
+
     async def submit(
         self,
         service: str,

@@ -334,6 +334,13 @@ BEHAVIOUR_NOT_POSSIBLE = Reason(
     "Le comportement {behaviour} ne peut pas être activé : {in_force} est en vigueur, et cette "
     "version les connaît jusqu'à {known}.",
 )
+INPUT_NOT_FAILED = Reason(
+    "INPUT_NOT_FAILED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "Nothing failed at {failed}: there is nothing to decide again.",
+    "Rien n'a échoué à la position {failed} : il n'y a rien à décider de nouveau.",
+)
 PAGE_TOKEN_INVALID = Reason(
     "PAGE_TOKEN_INVALID",
     _Code.INVALID_ARGUMENT,
@@ -391,6 +398,7 @@ REASONS = (
     INPUT_FAILED,
     INPUT_IGNORED,
     BEHAVIOUR_NOT_POSSIBLE,
+    INPUT_NOT_FAILED,
     PAGE_TOKEN_INVALID,
     RESUME_TOKEN_INVALID,
     UPSTREAM_UNAVAILABLE,

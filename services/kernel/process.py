@@ -250,6 +250,9 @@ class Process:
     def known_behaviour(self) -> int:
         return min(replica.core.behaviour for replica in self.folding.replicas.values())
 
+    def failed_input(self, position: Position) -> Position | None:
+        return self.folding.reader.state.failed.get(position)
+
     @property
     def started_from(self) -> int:
         """The entry at which the snapshot stood that this process began from; 0: from nothing."""

@@ -32,6 +32,9 @@ REMEMBERED_COPIES = 64
 that lands late is a copy of one of its last few entries."""
 WRITER_SILENCE_US = 24 * 3600 * 1_000_000
 """A writer that was silent for so long, in log time, is forgotten."""
+REMEMBERED_FAILURES = 10_000
+"""Failed decisions that an operator may name: so many are one bug met again and again; the oldest
+go first."""
 REMEMBERED_HEADS = 1 << 17
 """Chain hashes kept behind the head (4 MiB), to hold `.out` entries against. An older cause than
 that is left to a reading of the whole log."""
@@ -84,6 +87,8 @@ class ReaderState:
     time_us: int = 0
     behaviour: int = 1
     writers: dict[tuple[str, str], Writer] = field(default_factory=dict[tuple[str, str], Writer])
+    failed: dict[Position, Position] = field(default_factory=dict[Position, Position])
+    """What some service failed to decide, and each order to retry it → what failed at first."""
 
 
 class LogReader:
@@ -246,6 +251,7 @@ class LogReader:
         state = self.state
         is_input = read.is_input
         for index, proto in enumerate(read.protos):
+            position = Position(SEGMENT, read.sequence, index)
             body = self._types.decode(proto.type, proto.body)
             owner = KERNEL_INPUT_SUBJECTS.get(type(body))
             if owner is not None and owner != read.service:
@@ -254,12 +260,16 @@ class LogReader:
                 state.time_us = max(state.time_us, proto.time_us)
                 if isinstance(body, events_pb2.ActivateBehaviour):
                     state.behaviour = max(state.behaviour, body.behaviour)
+                elif isinstance(body, events_pb2.RetryInput):
+                    self._retried(position, position_of(body.position))
                 cause = None
             else:
                 cause = position_of(proto.cause)
+                if isinstance(body, events_pb2.InputFailed):
+                    self._failed(cause)
             read.events.append(
                 Event(
-                    Position(SEGMENT, read.sequence, index),
+                    position,
                     read.service,
                     is_input,
                     body,
@@ -272,3 +282,20 @@ class LogReader:
                     proto.note.traceparent,
                 )
             )
+
+    def _failed(self, cause: Position) -> None:
+        """A decision failed. Where it was a retry, that is known by what failed at first."""
+        if cause not in self.state.failed:
+            self._remember(cause, cause)
+
+    def _retried(self, order: Position, position: Position) -> None:
+        """An operator has something decided again. Whoever names the order means the same."""
+        first = self.state.failed.get(position)
+        if first is not None:
+            self._remember(order, first)
+
+    def _remember(self, position: Position, first: Position) -> None:
+        failed = self.state.failed
+        failed[position] = first
+        if len(failed) > REMEMBERED_FAILURES:
+            del failed[next(iter(failed))]

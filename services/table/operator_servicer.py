@@ -8,9 +8,14 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.kernel.ask import Told, ask
-from services.kernel.call import Call, position_message, request_hash, rpc
+from services.kernel.call import Call, position_message, position_of, request_hash, rpc
 from services.kernel.edge import Edge
-from services.kernel.errors import BEHAVIOUR_NOT_POSSIBLE, UNEXPECTED_OUTCOME, Refused
+from services.kernel.errors import (
+    BEHAVIOUR_NOT_POSSIBLE,
+    INPUT_NOT_FAILED,
+    UNEXPECTED_OUTCOME,
+    Refused,
+)
 from services.kernel.tokens import Role
 from services.table.answers import facts_of, obeyed
 from services.table.domain.events import ANSWERS
@@ -173,8 +178,12 @@ class TableOperatorServicer:
     async def retry_input(
         self, request: operators.RetryInputRequest, call: Call
     ) -> operators.RetryInputResponse:
-        """An input that failed is decided once more."""
-        body = log.RetryInput(position=request.failed, reason=request.reason)
+        """An input that failed is decided once more. One that did not would be noted in the log,
+        and whoever asked would take it for decided."""
+        failed = self._edge.failed_input(position_of(request.failed))
+        if failed is None:
+            raise Refused(INPUT_NOT_FAILED, {"failed": str(position_of(request.failed))})
+        body = log.RetryInput(position=position_message(failed), reason=request.reason)
         told = await self._note(body, call)
         return operators.RetryInputResponse(position=position_message(told.position))
 

@@ -42,7 +42,11 @@ class FakeEdge:
     log_time_us: int = START_US
     behaviour: int = 1
     known_behaviour: int = 3
+    failed: dict[Position, Position] = field(default_factory=dict)
     listeners: list[Callable[[list[Event]], None]] = field(default_factory=list)
+
+    def failed_input(self, position: Position) -> Position | None:
+        return self.failed.get(position)
 
     async def submit(
         self,

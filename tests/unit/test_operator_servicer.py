@@ -15,6 +15,7 @@ from sabot.table.v1 import operator_service_pb2 as operators
 from services.kernel import ask
 from services.kernel.call import position_message
 from services.kernel.errors import Refused
+from services.kernel.event import Position
 from services.kernel.grpc_server import method_name
 from tests.unit.front import FIRST, REPEATED, SAM, UUID7, Door, table_state
 
@@ -132,6 +133,7 @@ async def test_the_revision_and_the_round_opened_are_told() -> None:
 
 async def test_what_the_kernel_acts_on_is_noted() -> None:
     door = Door(log.InputNoted(), log.InputNoted(), log.InputIgnored())
+    door.edge.failed[Position(1, 5, 0)] = Position(1, 5, 0)
     request = operators.ActivateBehaviourRequest(behaviour=2)
     told = await door.operator.activate_behaviour(request, SAM)
     assert told.position == position_message(door.edge.position)
@@ -145,6 +147,23 @@ async def test_what_the_kernel_acts_on_is_noted() -> None:
     with pytest.raises(Refused) as caught:
         await door.operator.retry_input(again, SAM)
     assert caught.value.reason.name == "INPUT_IGNORED"
+
+
+async def test_a_retry_of_what_never_failed_is_refused_before_it_is_in_the_log() -> None:
+    door = Door(log.InputNoted())
+    retry = operators.RetryInputRequest(
+        failed=entry_pb2.Position(segment=1, sequence=5, index=2), reason="mended"
+    )
+    with pytest.raises(Refused) as caught:
+        await door.operator.retry_input(retry, SAM)
+    assert caught.value.reason.name == "INPUT_NOT_FAILED"
+    assert caught.value.text("en").startswith("Nothing failed at 1/5/2:")
+    assert door.edge.submitted == []
+    # By the name of an earlier retry, what failed at first is retried.
+    door.edge.failed[Position(1, 5, 2)] = Position(1, 3, 0)
+    await door.operator.retry_input(retry, SAM)
+    (asked,) = door.edge.submitted
+    assert asked.body.position == entry_pb2.Position(segment=1, sequence=3)
 
 
 @pytest.mark.parametrize("behaviour", [1, 4])

@@ -240,6 +240,10 @@ def test_a_failed_decision_reaches_the_caller_as_such() -> None:
         process = await cell.process("a", [TABLE, LIMITS])
         outcome = await submit(process, "boom")
         assert isinstance(outcome.event.body, events_pb2.InputFailed)
+        failed = outcome.event.cause
+        assert failed is not None
+        assert process.failed_input(failed) == failed
+        assert process.failed_input(outcome.input_position) is None, "the table's part was right"
         assert isinstance((await submit(process, "fine")).event.body, limits.BookClosed)
         await cell.stop()
 

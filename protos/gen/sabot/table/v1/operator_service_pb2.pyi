@@ -505,7 +505,7 @@ class RetryInputRequest(_message.Message):
     """Why."""
     @_builtins.property
     def failed(self) -> _entry_pb2.Position:
-        """The event that failed."""
+        """The event that failed, or an earlier retry of it that failed again."""
 
     def __init__(
         self,

@@ -145,7 +145,8 @@ class TableOperatorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryInput(self, request, context):
-        """Decides an input once more that was answered `InputFailed`. Role supervisor.
+        """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
+        Said twice, it is once. Role supervisor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

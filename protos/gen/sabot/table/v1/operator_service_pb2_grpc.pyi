@@ -52,7 +52,9 @@ class TableOperatorServiceStub:
     ActivateBehaviour: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
     RetryInput: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]
-    """Decides an input once more that was answered `InputFailed`. Role supervisor."""
+    """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
+    Said twice, it is once. Role supervisor.
+    """
 
 @_typing.type_check_only
 class TableOperatorServiceAsyncStub(TableOperatorServiceStub):
@@ -78,7 +80,9 @@ class TableOperatorServiceAsyncStub(TableOperatorServiceStub):
     ActivateBehaviour: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]  # type: ignore[assignment]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
     RetryInput: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]  # type: ignore[assignment]
-    """Decides an input once more that was answered `InputFailed`. Role supervisor."""
+    """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
+    Said twice, it is once. Role supervisor.
+    """
 
 class TableOperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     """The operators' orders at tables. Every call needs an operator's bearer token with the role named.
@@ -155,6 +159,8 @@ class TableOperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_service_pb2.RetryInputRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_service_pb2.RetryInputResponse, _abc.Awaitable[_operator_service_pb2.RetryInputResponse]]:
-        """Decides an input once more that was answered `InputFailed`. Role supervisor."""
+        """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
+        Said twice, it is once. Role supervisor.
+        """
 
 def add_TableOperatorServiceServicer_to_server(servicer: TableOperatorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
