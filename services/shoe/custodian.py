@@ -32,6 +32,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import events_pb2 as tables
+from services.games.blackjack import is_blackjack
 from services.games.cards import CARDS_PER_DECK
 from services.kernel.event import Position
 from services.shoe.domain.commitments import SALT_BYTES, commitment
@@ -39,6 +40,7 @@ from services.shoe.domain.order import order_of, orders_of
 from services.shoe.domain.state import Shoe, ShoeState
 from services.shoe.domain.wanted import (
     CardsWanted,
+    LookWanted,
     RevealWanted,
     SealWanted,
     TossWanted,
@@ -181,6 +183,7 @@ class Custodian:
             tables.TableOpened,
             shoes.ShoeOpened,
             rules.DrawCalled,
+            rules.HoleCalled,
             rules.SpinCalled,
             rules.RollCalled,
             shoes.CardsBurned,
@@ -289,6 +292,17 @@ class Custodian:
                     source=shoes.CARD_SOURCE_VIRTUAL,
                     asked_by=_position(wish.asked_by),
                 )
+            case LookWanted():
+                card = self._unseal(state.shoes[wish.shoe_id]).order[wish.index]
+                return shoes.CheckHole(
+                    table_id=wish.table_id,
+                    shoe_id=wish.shoe_id,
+                    round_id=wish.round_id,
+                    index=wish.index,
+                    blackjack=is_blackjack((wish.up_card, card)),
+                    source=shoes.CARD_SOURCE_VIRTUAL,
+                    asked_by=_position(wish.asked_by),
+                )
             case TossWanted():
                 if self._generator.problem:
                     raise GeneratorFailed(self._generator.problem)
@@ -379,7 +393,9 @@ class Custodian:
 
 def _is_called(wish: Wanted) -> bool:
     """Whether another service's answer asks: that is in the log, or it would not be known."""
-    return isinstance(wish, TossWanted) or (isinstance(wish, CardsWanted) and bool(wish.round_id))
+    if isinstance(wish, LookWanted | TossWanted):
+        return True
+    return isinstance(wish, CardsWanted) and bool(wish.round_id)
 
 
 def _position(position: Position) -> entry_pb2.Position:

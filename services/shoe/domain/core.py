@@ -14,7 +14,7 @@ from services.shoe.domain.state import ShoeState
 
 CORE: Core[ShoeState] = Core(
     service="shoe",
-    schema=2,
+    schema=3,
     behaviour=1,
     state_type=ShoeState,
     initial=ShoeState,

@@ -9,6 +9,7 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import events_pb2 as tables
 from services.kernel.event import Answers, Event
 from services.shoe.domain.events import Folded
+from services.shoe.domain.hole import answer_look
 from services.shoe.domain.inputs import answer_cards, answer_reveal, answer_seal
 from services.shoe.domain.state import ShoeState, standing_at
 from services.shoe.domain.tosses import answer_toss
@@ -28,12 +29,15 @@ def decide(state: ShoeState, event: Event) -> Answers:
             return answer_seal(state, event, body)
         case shoes.RevealShoe():
             return answer_reveal(state, body)
+        case shoes.CheckHole():
+            return answer_look(state, event, body)
         case shoes.RecordSpin() | shoes.RecordDice():
             return answer_toss(state, event, body)
         case (
             tables.RoundOpened()
             | tables.RoundVoided()
             | tables.TableOpened()
+            | rules.HoleCalled()
             | rules.SpinCalled()
             | rules.RollCalled()
         ):

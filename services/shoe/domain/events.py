@@ -21,8 +21,10 @@ Folded = (
     | tables.TableClosed
     | shoes.SealShoe
     | shoes.RevealShoe
+    | rules.HoleCalled
     | rules.SpinCalled
     | rules.RollCalled
+    | shoes.CheckHole
     | shoes.RecordSpin
     | shoes.RecordDice
 )
@@ -30,6 +32,7 @@ Answered = (
     shoes.ShoeOpened
     | shoes.CardsBurned
     | shoes.CardsDealt
+    | shoes.HoleChecked
     | shoes.CutCardReached
     | shoes.ShoeRanOut
     | shoes.ShoeClosed

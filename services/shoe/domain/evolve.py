@@ -12,6 +12,7 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import events_pb2 as tables
 from services.kernel.event import Event, InvariantViolated, Position
 from services.shoe.domain.events import Answered, Folded
+from services.shoe.domain.hole import note_dealt, note_hole_called, note_look
 from services.shoe.domain.inputs import note_cards, note_seal
 from services.shoe.domain.state import (
     Call,
@@ -31,8 +32,7 @@ def evolve(state: ShoeState, event: Event) -> None:
         case shoes.OpenCards():
             note_cards(state, body)
         case shoes.CardsDealt():
-            _leave(state, body.shoe_id, body.cards[-1].index + 1)
-            _show(state, body.shoe_id, [card.index for card in body.cards])
+            _deal(state, body)
         case shoes.CardsBurned():
             _burn(state, body)
         case rules.DrawCalled():
@@ -57,12 +57,17 @@ def evolve(state: ShoeState, event: Event) -> None:
             _open_table(state, event, body)
         case tables.TableClosed():
             _close_table(state, body)
+        case rules.HoleCalled():
+            note_hole_called(state, event, body)
+        case shoes.CheckHole():
+            note_look(state, event, body)
         case rules.SpinCalled() | rules.RollCalled():
             note_call(state, event, body)
         case shoes.RecordSpin() | shoes.RecordDice():
             note_toss(state, event, body)
         case (
             shoes.RevealShoe()
+            | shoes.HoleChecked()
             | shoes.WheelSpun()
             | shoes.SpinInvalidated()
             | shoes.DiceRolled()
@@ -158,6 +163,13 @@ def _burn(state: ShoeState, body: shoes.CardsBurned) -> None:
             shoe.standing = Standing.READY
 
 
+def _deal(state: ShoeState, body: shoes.CardsDealt) -> None:
+    shoe = state.shoes.get(body.shoe_id)
+    if shoe is not None and not note_dealt(shoe, body):
+        _leave(state, body.shoe_id, body.cards[-1].index + 1)
+    _show(state, body.shoe_id, [card.index for card in body.cards if card.card])
+
+
 def _leave(state: ShoeState, shoe_id: str, gone: int, *, burned: bool = False) -> None:
     """Cards have left a shoe. Dealt ones are those that were called."""
     shoe = state.shoes.get(shoe_id)
@@ -198,6 +210,7 @@ def _void(state: ShoeState, body: tables.RoundVoided) -> None:
         table.voided = True
         if shoe is not None:
             shoe.call = None
+            shoe.hole = None
 
 
 def _close_round(state: ShoeState, body: tables.RoundClosed) -> None:
@@ -208,6 +221,7 @@ def _close_round(state: ShoeState, body: tables.RoundClosed) -> None:
         table.toss = None
         if shoe is not None:
             shoe.call = None
+            shoe.hole = None
             if shoe.rounds_to_close is not None:
                 shoe.rounds_to_close -= 1
 

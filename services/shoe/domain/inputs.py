@@ -18,6 +18,7 @@ from services.games.baccarat import burn_count, cut_at
 from services.games.cards import CARDS_PER_DECK, is_card
 from services.kernel.event import Event
 from services.shoe.domain.commitments import COMMITMENT_BYTES, commitment, committed, root
+from services.shoe.domain.hole import answer_turned, hidden_in
 from services.shoe.domain.state import (
     OpenedCard,
     Shoe,
@@ -137,6 +138,9 @@ def answer_cards(state: ShoeState, body: shoes.OpenCards) -> list[Message]:
                 reason=shoes.BURN_REASON_SHOE_START,
             )
         ]
+    turned = answer_turned(shoe, body)
+    if turned is not None:
+        return turned
     if end <= shoe.gone:
         return ignored(log.IGNORED_REASON_ALREADY_DONE)
     if first > shoe.gone:
@@ -146,9 +150,10 @@ def answer_cards(state: ShoeState, body: shoes.OpenCards) -> list[Message]:
         call is not None
         and call.round_id == body.round_id
         and first == shoe.gone
-        and end - first == len(call.hands)
+        and end - first == len(call.hands) - hidden_in(call.hands)
     ):
         answers: list[Message] = [_dealt(body, call.hands)]
+        end = first + len(call.hands)
     else:
         answers = [_burned(table, shoe, body)]
         if call is not None and end + len(call.hands) > shoe.cards:
@@ -174,7 +179,9 @@ def _fault_of_cards(shoe: Shoe, cards: Sequence[shoes.Card]) -> log.IgnoredReaso
 
 
 def _dealt(body: shoes.OpenCards, hands: Sequence[int]) -> shoes.CardsDealt:
-    return shoes.CardsDealt(
+    """A hole card at their end has left the shoe too: it is dealt, and named only when it is
+    turned over."""
+    dealt = shoes.CardsDealt(
         table_id=body.table_id,
         shoe_id=body.shoe_id,
         round_id=body.round_id,
@@ -182,10 +189,13 @@ def _dealt(body: shoes.OpenCards, hands: Sequence[int]) -> shoes.CardsDealt:
             shoes.DealtCard(
                 index=card.index, card=card.card, hand=cast("rules.Hand.ValueType", hand)
             )
-            for card, hand in zip(body.cards, hands, strict=True)
+            for card, hand in zip(body.cards, hands, strict=False)
         ],
         source=body.source,
     )
+    if len(hands) > len(body.cards):
+        dealt.cards.add(index=body.cards[-1].index + 1, hand=rules.HAND_HOLE)
+    return dealt
 
 
 def _burned(table: ShoeTable, shoe: Shoe, body: shoes.OpenCards) -> shoes.CardsBurned:

@@ -42,6 +42,24 @@ class OpenedCard:
 
 
 @dataclass(slots=True)
+class Hole:
+    """A hole card that lies face down, or did."""
+
+    round_id: str
+    index: int
+    """Its place in the shoe."""
+    up_card: str = ""
+    """The dealer's open card, once the hole card was called."""
+    peek_asked_by: Position | None = None
+    looked_at: Position | None = None
+    """The first look in the log."""
+    blackjack: bool = False
+    """What that told."""
+    reveal_asked_by: Position | None = None
+    opened: bool = False
+
+
+@dataclass(slots=True)
 class Shoe:
     """A sealed shoe, until it has been laid open. It keeps the rules of its beginning."""
 
@@ -66,6 +84,8 @@ class Shoe:
     rounds_to_close: int | None = None
     """Once the cut card is out: at which `RoundClosed` from here on it ends."""
     call: Call | None = None
+    hole: Hole | None = None
+    """Of the running round, if it has one."""
 
 
 class TossKind(IntEnum):

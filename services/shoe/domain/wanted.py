@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.kernel.event import Position
-from services.shoe.domain.state import ShoeState, Standing, TossKind, shoe_id_of
+from services.shoe.domain.hole import hidden_in
+from services.shoe.domain.state import Hole, Shoe, ShoeState, Standing, TossKind, shoe_id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,19 @@ class CardsWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class LookWanted:
+    """A hole card shall be looked at."""
+
+    table_id: str
+    shoe_id: str
+    round_id: str
+    index: int
+    up_card: str
+    """The dealer's open card."""
+    asked_by: Position
+
+
+@dataclass(frozen=True, slots=True)
 class RevealWanted:
     """A shoe that is over shall be laid open."""
 
@@ -53,7 +67,7 @@ class TossWanted:
     asked_by: Position
 
 
-Wanted = SealWanted | CardsWanted | RevealWanted | TossWanted
+Wanted = SealWanted | CardsWanted | LookWanted | RevealWanted | TossWanted
 """`asked_by`: the event that asks. Where an answer of `shoe` itself asks (`ShoeOpened`,
 `ShoeClosed`) it is that answer's cause: the same place in every replica, decided or read back."""
 
@@ -97,8 +111,34 @@ def wanted(state: ShoeState) -> list[Wanted]:
                     shoe.shoe_id,
                     shoe.call.round_id,
                     shoe.gone,
-                    len(shoe.call.hands),
+                    len(shoe.call.hands) - hidden_in(shoe.call.hands),
                     shoe.call.asked_by,
                 )
             )
+        elif shoe.hole is not None:
+            wishes.extend(_of_hole(shoe, shoe.hole))
     return wishes
+
+
+def _of_hole(shoe: Shoe, hole: Hole) -> list[Wanted]:
+    """A look that was called and not told, or the card itself."""
+    if hole.opened:
+        return []
+    if hole.reveal_asked_by is not None:
+        return [
+            CardsWanted(
+                shoe.table_id, shoe.shoe_id, hole.round_id, hole.index, 1, hole.reveal_asked_by
+            )
+        ]
+    if hole.peek_asked_by is None or hole.looked_at is not None:
+        return []
+    return [
+        LookWanted(
+            shoe.table_id,
+            shoe.shoe_id,
+            hole.round_id,
+            hole.index,
+            hole.up_card,
+            hole.peek_asked_by,
+        )
+    ]
