@@ -69,6 +69,13 @@ RULE_SET_NOT_FOUND = Reason(
     "There is no rule set {rule_set_id}.",
     "Il n'existe pas de règles {rule_set_id}.",
 )
+BAD_RULE_SET = Reason(
+    "BAD_RULE_SET",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "These are no rules that a table may be opened with: {detail}.",
+    "Aucune table ne peut être ouverte avec ces règles : {detail}.",
+)
 BETTING_CLOSED = Reason(
     "BETTING_CLOSED",
     _Code.FAILED_PRECONDITION,
@@ -241,6 +248,7 @@ REASONS = (
     SHOE_NOT_PLAYED,
     NO_ROADS,
     RULE_SET_NOT_FOUND,
+    BAD_RULE_SET,
     BETTING_CLOSED,
     ROUND_SUSPENDED,
     BET_NOT_OFFERED,

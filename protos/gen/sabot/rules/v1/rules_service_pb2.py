@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from sabot.rules.v1 import rule_set_pb2 as sabot_dot_rules_dot_v1_dot_rule__set__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sabot/rules/v1/rules_service.proto\x12\x0esabot.rules.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dsabot/rules/v1/rule_set.proto\"B\n\x11GetRuleSetRequest\x12-\n\x0brule_set_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\"?\n\x12GetRuleSetResponse\x12)\n\x08rule_set\x18\x01 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSet\"\x15\n\x13ListRuleSetsRequest\"B\n\x14ListRuleSetsResponse\x12*\n\trule_sets\x18\x01 \x03(\x0b\x32\x17.sabot.rules.v1.RuleSet2\xbe\x01\n\x0cRulesService\x12S\n\nGetRuleSet\x12!.sabot.rules.v1.GetRuleSetRequest\x1a\".sabot.rules.v1.GetRuleSetResponse\x12Y\n\x0cListRuleSets\x12#.sabot.rules.v1.ListRuleSetsRequest\x1a$.sabot.rules.v1.ListRuleSetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sabot/rules/v1/rules_service.proto\x12\x0esabot.rules.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1dsabot/rules/v1/rule_set.proto\"B\n\x11GetRuleSetRequest\x12-\n\x0brule_set_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$\"?\n\x12GetRuleSetResponse\x12)\n\x08rule_set\x18\x01 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSet\"\x15\n\x13ListRuleSetsRequest\"B\n\x14ListRuleSetsResponse\x12*\n\trule_sets\x18\x01 \x03(\x0b\x32\x17.sabot.rules.v1.RuleSet\"\xa3\x01\n\x13GetRulesPageRequest\x12/\n\x0brule_set_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^[a-z0-9_]{1,32}$H\x00\x12+\n\x08rule_set\x18\x02 \x01(\x0b\x32\x17.sabot.rules.v1.RuleSetH\x00\x12!\n\x08language\x18\x03 \x01(\tB\x0f\xbaH\x0cr\nR\x00R\x02\x65nR\x02\x66rB\x0b\n\x02of\x12\x05\xbaH\x02\x08\x01\"M\n\x14GetRulesPageResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rrule_set_hash\x18\x03 \x01(\x0c\x32\x99\x02\n\x0cRulesService\x12S\n\nGetRuleSet\x12!.sabot.rules.v1.GetRuleSetRequest\x1a\".sabot.rules.v1.GetRuleSetResponse\x12Y\n\x0cListRuleSets\x12#.sabot.rules.v1.ListRuleSetsRequest\x1a$.sabot.rules.v1.ListRuleSetsResponse\x12Y\n\x0cGetRulesPage\x12#.sabot.rules.v1.GetRulesPageRequest\x1a$.sabot.rules.v1.GetRulesPageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETRULESETREQUEST'].fields_by_name['rule_set_id']._loaded_options = None
   _globals['_GETRULESETREQUEST'].fields_by_name['rule_set_id']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
+  _globals['_GETRULESPAGEREQUEST'].oneofs_by_name['of']._loaded_options = None
+  _globals['_GETRULESPAGEREQUEST'].oneofs_by_name['of']._serialized_options = b'\272H\002\010\001'
+  _globals['_GETRULESPAGEREQUEST'].fields_by_name['rule_set_id']._loaded_options = None
+  _globals['_GETRULESPAGEREQUEST'].fields_by_name['rule_set_id']._serialized_options = b'\272H\025r\0232\021^[a-z0-9_]{1,32}$'
+  _globals['_GETRULESPAGEREQUEST'].fields_by_name['language']._loaded_options = None
+  _globals['_GETRULESPAGEREQUEST'].fields_by_name['language']._serialized_options = b'\272H\014r\nR\000R\002enR\002fr'
   _globals['_GETRULESETREQUEST']._serialized_start=114
   _globals['_GETRULESETREQUEST']._serialized_end=180
   _globals['_GETRULESETRESPONSE']._serialized_start=182
@@ -43,6 +49,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTRULESETSREQUEST']._serialized_end=268
   _globals['_LISTRULESETSRESPONSE']._serialized_start=270
   _globals['_LISTRULESETSRESPONSE']._serialized_end=336
-  _globals['_RULESSERVICE']._serialized_start=339
-  _globals['_RULESSERVICE']._serialized_end=529
+  _globals['_GETRULESPAGEREQUEST']._serialized_start=339
+  _globals['_GETRULESPAGEREQUEST']._serialized_end=502
+  _globals['_GETRULESPAGERESPONSE']._serialized_start=504
+  _globals['_GETRULESPAGERESPONSE']._serialized_end=581
+  _globals['_RULESSERVICE']._serialized_start=584
+  _globals['_RULESSERVICE']._serialized_end=865
 # @@protoc_insertion_point(module_scope)

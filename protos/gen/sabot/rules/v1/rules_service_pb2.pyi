@@ -105,3 +105,67 @@ class ListRuleSetsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListRuleSetsResponse: _TypeAlias = ListRuleSetsResponse  # noqa: Y015
+
+@_typing.final
+class GetRulesPageRequest(_message.Message):
+    """Request of GetRulesPage."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULE_SET_ID_FIELD_NUMBER: _builtins.int
+    RULE_SET_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    rule_set_id: _builtins.str
+    """The newest version of this id, as published."""
+    language: _builtins.str
+    """`en` or `fr`; empty: `en`."""
+    @_builtins.property
+    def rule_set(self) -> _rule_set_pb2.RuleSet:
+        """These, such as those that `TableSpec` shows, with the options of the table."""
+
+    def __init__(
+        self,
+        *,
+        rule_set_id: _builtins.str = ...,
+        rule_set: _rule_set_pb2.RuleSet | None = ...,
+        language: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["of", b"of", "rule_set", b"rule_set", "rule_set_id", b"rule_set_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "of", b"of", "rule_set", b"rule_set", "rule_set_id", b"rule_set_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_of: _TypeAlias = _typing.Literal["rule_set_id", "rule_set"]  # noqa: Y015
+    _WhichOneofArgType_of: _TypeAlias = _typing.Literal["of", b"of"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_of) -> _WhichOneofReturnType_of | None: ...
+
+Global___GetRulesPageRequest: _TypeAlias = GetRulesPageRequest  # noqa: Y015
+
+@_typing.final
+class GetRulesPageResponse(_message.Message):
+    """Response of GetRulesPage."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    RULE_SET_HASH_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Markdown. English prevails; a translation says so."""
+    language: _builtins.str
+    """`en` or `fr`."""
+    rule_set_hash: _builtins.bytes
+    """The hash of the rule set that it tells of."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        language: _builtins.str = ...,
+        rule_set_hash: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "rule_set_hash", b"rule_set_hash", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRulesPageResponse: _TypeAlias = GetRulesPageResponse  # noqa: Y015

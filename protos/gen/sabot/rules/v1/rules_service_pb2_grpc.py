@@ -45,6 +45,11 @@ class RulesServiceStub:
                 request_serializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.ListRuleSetsRequest.SerializeToString,
                 response_deserializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.ListRuleSetsResponse.FromString,
                 _registered_method=True)
+        self.GetRulesPage = channel.unary_unary(
+                '/sabot.rules.v1.RulesService/GetRulesPage',
+                request_serializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.GetRulesPageRequest.SerializeToString,
+                response_deserializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.GetRulesPageResponse.FromString,
+                _registered_method=True)
 
 
 class RulesServiceServicer:
@@ -65,6 +70,13 @@ class RulesServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRulesPage(self, request, context):
+        """A rule set as a page for people: how the game goes, what may be staked on and what it pays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RulesServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +89,11 @@ def add_RulesServiceServicer_to_server(servicer, server):
                     servicer.ListRuleSets,
                     request_deserializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.ListRuleSetsRequest.FromString,
                     response_serializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.ListRuleSetsResponse.SerializeToString,
+            ),
+            'GetRulesPage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRulesPage,
+                    request_deserializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.GetRulesPageRequest.FromString,
+                    response_serializer=sabot_dot_rules_dot_v1_dot_rules__service__pb2.GetRulesPageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +151,33 @@ class RulesService:
             '/sabot.rules.v1.RulesService/ListRuleSets',
             sabot_dot_rules_dot_v1_dot_rules__service__pb2.ListRuleSetsRequest.SerializeToString,
             sabot_dot_rules_dot_v1_dot_rules__service__pb2.ListRuleSetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRulesPage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.rules.v1.RulesService/GetRulesPage',
+            sabot_dot_rules_dot_v1_dot_rules__service__pb2.GetRulesPageRequest.SerializeToString,
+            sabot_dot_rules_dot_v1_dot_rules__service__pb2.GetRulesPageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class RulesServiceStub:
     """One rule set."""
     ListRuleSets: _grpc.UnaryUnaryMultiCallable[_rules_service_pb2.ListRuleSetsRequest, _rules_service_pb2.ListRuleSetsResponse]
     """All of them."""
+    GetRulesPage: _grpc.UnaryUnaryMultiCallable[_rules_service_pb2.GetRulesPageRequest, _rules_service_pb2.GetRulesPageResponse]
+    """A rule set as a page for people: how the game goes, what may be staked on and what it pays."""
 
 @_typing.type_check_only
 class RulesServiceAsyncStub(RulesServiceStub):
@@ -47,6 +49,8 @@ class RulesServiceAsyncStub(RulesServiceStub):
     """One rule set."""
     ListRuleSets: _aio.UnaryUnaryMultiCallable[_rules_service_pb2.ListRuleSetsRequest, _rules_service_pb2.ListRuleSetsResponse]  # type: ignore[assignment]
     """All of them."""
+    GetRulesPage: _aio.UnaryUnaryMultiCallable[_rules_service_pb2.GetRulesPageRequest, _rules_service_pb2.GetRulesPageResponse]  # type: ignore[assignment]
+    """A rule set as a page for people: how the game goes, what may be staked on and what it pays."""
 
 class RulesServiceServicer(metaclass=_abc_1.ABCMeta):
     """The rule sets that tables may be opened with."""
@@ -66,5 +70,13 @@ class RulesServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_rules_service_pb2.ListRuleSetsResponse, _abc.Awaitable[_rules_service_pb2.ListRuleSetsResponse]]:
         """All of them."""
+
+    @_abc_1.abstractmethod
+    def GetRulesPage(
+        self,
+        request: _rules_service_pb2.GetRulesPageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_rules_service_pb2.GetRulesPageResponse, _abc.Awaitable[_rules_service_pb2.GetRulesPageResponse]]:
+        """A rule set as a page for people: how the game goes, what may be staked on and what it pays."""
 
 def add_RulesServiceServicer_to_server(servicer: RulesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

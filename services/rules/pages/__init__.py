@@ -1,0 +1,1 @@
+"""A rule set as a page for people, in English and in French."""
