@@ -46,7 +46,7 @@ async def test_no_page_of_rules_that_are_none() -> None:
     with pytest.raises(Refused) as bad:
         await RulesServicer().get_rules_page(rules.GetRulesPageRequest(rule_set=broken), NORTH)
     assert bad.value.reason.name == "BAD_RULE_SET"
-    assert bad.value.metadata["detail"].startswith("cut depth 1 is under")
+    assert bad.value.facts["detail"].startswith("cut depth 1 is under")
 
 
 def test_the_command_prints_the_page() -> None:
