@@ -196,6 +196,23 @@ def state(
     _run(_print_state(service, data, at, as_json))
 
 
+@app.command(epilog=EXIT_CODES)
+def conformance(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Case files, JSON lines.")],
+    as_json: AsJson = False,
+) -> None:
+    """Play case files through the fleet's cores: every difference, then `N passed, N failed`.
+
+    A case of a game or option that there is none of fails. A file that cannot be understood is
+    named with its line, and nothing is played.
+    """
+    with _plainly():
+        from services.cli.conformance import run_conformance
+
+        code = run_conformance(files, as_json=as_json)
+    raise typer.Exit(code)
+
+
 @projections.command(epilog=EXIT_CODES)
 def rebuild(
     data: Data = DATA,
