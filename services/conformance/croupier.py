@@ -14,12 +14,20 @@ from google.protobuf.message import Message
 from sabot.log.v1 import entry_pb2
 from sabot.shoe.v1 import events_pb2 as shoes
 from services.games.baccarat import burn_count
+from services.games.blackjack import is_blackjack
 from services.games.cards import pack, rank_of
 from services.games.sicbo import DICE
 from services.kernel.event import Position
 from services.shoe.domain.commitments import SALT_BYTES, commitment
 from services.shoe.domain.state import TossKind
-from services.shoe.domain.wanted import CardsWanted, RevealWanted, SealWanted, TossWanted, Wanted
+from services.shoe.domain.wanted import (
+    CardsWanted,
+    LookWanted,
+    RevealWanted,
+    SealWanted,
+    TossWanted,
+    Wanted,
+)
 
 SALT = bytes(SALT_BYTES)
 """Of every card: nothing here is to be hidden."""
@@ -81,7 +89,7 @@ class Croupier:
                 return not wish.round_id or wish.first + wish.count <= self.ends
             case TossWanted():
                 return not self._tossed and (wish.kind is TossKind.SPIN or len(self._dice) == DICE)
-            case SealWanted() | RevealWanted():
+            case SealWanted() | RevealWanted() | LookWanted():
                 return True
             case _:
                 assert_never(wish)
@@ -120,6 +128,16 @@ class Croupier:
                         shoes.Card(index=index, card=self.order[index], salt=SALT)
                         for index in range(wish.first, wish.first + wish.count)
                     ],
+                    source=shoes.CARD_SOURCE_VIRTUAL,
+                    asked_by=_position(wish.asked_by),
+                )
+            case LookWanted():
+                return shoes.CheckHole(
+                    table_id=wish.table_id,
+                    shoe_id=wish.shoe_id,
+                    round_id=wish.round_id,
+                    index=wish.index,
+                    blackjack=is_blackjack((wish.up_card, self.order[wish.index])),
                     source=shoes.CARD_SOURCE_VIRTUAL,
                     asked_by=_position(wish.asked_by),
                 )

@@ -379,9 +379,10 @@ def _limits(fields: Fields) -> Limits:
             max_difference = fields.number("max_difference")
     max_numbers = 0
     if fields.has("max_coverage"):
-        max_numbers = int(
-            _fraction(fields, "max_coverage") * fields.number("numbers", 0, MAX_LISTED)
-        )
+        share = _fraction(fields, "max_coverage")
+        if not 0 <= share <= 1:
+            raise fields.bad("max_coverage", f"is {share}; it must be 0 to 1")
+        max_numbers = int(share * fields.number("numbers", 0, MAX_LISTED))
     return Limits(
         by_bet,
         max_difference,

@@ -8,6 +8,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
@@ -51,7 +52,6 @@ class Play:
         self.round_id = ""
         self._requests = 0
         self._accounts: dict[str, None] = {}
-        self._booked: list[tuple[str, bet_pb2.Bet]] = []
         self.tell("table", table.OpenTable(request_id=self._uuid(), spec=spec))
         self._expect(table.TableOpened)
         self.deal(lambda _: True)
@@ -160,12 +160,42 @@ class Play:
         for event in self.tell("table", body, partner=PARTNER):
             match event.body:
                 case wallet.StakeReserved():
-                    bets = list(event.body.bets)
-                    self._booked.extend((account, bet) for bet in bets)
-                    return bets
+                    return list(event.body.bets)
                 case _:
                     _refused(event.body)
         raise RoundStuck(f"a request of {account} has no outcome")
+
+    def act(
+        self,
+        account: str,
+        seat: int,
+        turn: int,
+        action: rules.Action.ValueType,
+        extra_minor: int = 0,
+    ) -> None:
+        """An account acts at a seat of blackjack. Raises Refusal."""
+        body = table.Act(
+            request_id=self._request(),
+            account_id=account,
+            table_id=TABLE_ID,
+            round_id=self.round_id,
+            seat=seat,
+            turn=turn,
+            action=action,
+            extra_minor=extra_minor,
+        )
+        taken: table.ActionTaken | None = None
+        for event in self.tell("table", body, partner=PARTNER):
+            match event.body:
+                case table.ActionTaken():
+                    taken = event.body
+                    if not taken.HasField("extra"):
+                        return
+                case wallet.StakeReserved():
+                    return
+                case _:
+                    _refused(event.body)
+        raise RoundStuck(f"the action of seat {seat} has no outcome")
 
     def withdraw(self, account: str, bet_ids: Sequence[str]) -> None:
         """An account takes bets back. Raises Refusal."""
@@ -207,8 +237,13 @@ class Play:
         return list(self._accounts)
 
     def booked(self) -> list[tuple[str, bet_pb2.Bet]]:
-        """Every bet that is on, or was, with its account."""
-        return self._booked
+        """Every bet of the round that is on, or was, with its account."""
+        return [
+            (body.account_id, bet)
+            for body in self.all_of(wallet.StakeReserved)
+            if body.round_id == self.round_id
+            for bet in body.bets
+        ]
 
     def balance(self, account: str) -> int:
         """What an account can bet, minor units."""
@@ -232,6 +267,14 @@ class Play:
                 return
             self.tell("shoe", told)
         raise RoundStuck(f"round {self.round_id} asks for ever more")
+
+    def question(self, answered: int) -> rules.InsuranceOffered | rules.ActionCalled | None:
+        """The turn of blackjack that is given, if it is behind the one that was answered last."""
+        for event in reversed(self.log):
+            body = event.body
+            if isinstance(body, rules.InsuranceOffered | rules.ActionCalled):
+                return body if body.turn > answered else None
+        return None
 
     def result(self) -> table.ResultAccepted | None:
         """The running round's result."""

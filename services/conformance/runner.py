@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
+from services.conformance.actions import play_action
+from services.conformance.blackjack import UnknownAction, play_blackjack
 from services.conformance.case_files import BadCase, read_objects
 from services.conformance.cases import (
     ActionCase,
@@ -26,7 +28,7 @@ from services.conformance.restrictions import play_request
 from services.conformance.rounds import play_burn, play_round
 from services.conformance.rules import NotOffered
 
-STOPS = (NotOffered, ImpossibleCards, RoundStuck, Refusal, DecisionFailed)
+STOPS = (NotOffered, ImpossibleCards, RoundStuck, Refusal, UnknownAction, DecisionFailed)
 """What may keep a case from being played to its end: a failure of the case, with its reason."""
 
 
@@ -101,10 +103,10 @@ def _play(case: AnyCase, findings: Findings) -> None:
         case BurnCase():
             play_burn(case, findings)
         case BlackjackCase():
-            raise RoundStuck("blackjack cannot be played yet")
+            play_blackjack(case, findings)
         case RequestCase():
             play_request(case, findings)
         case ActionCase():
-            raise RoundStuck("blackjack cannot be played yet")
+            play_action(case, findings)
         case _:
             assert_never(case)
