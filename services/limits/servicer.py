@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from sabot.limits.v1 import limits_service_pb2 as limits
+from sabot.table.v1 import bet_pb2 as bets
 from services.kernel.call import EVERY_ROLE, Call, position_message, rpc
 from services.kernel.edge import Edge
 from services.kernel.errors import Refused
-from services.limits.domain.judging import check, limits_at
-from services.refusals.table import TABLE_NOT_FOUND
+from services.limits.domain.queries import Unbookable, check, limits_at
+from services.refusals.table import (
+    BET_NOT_OFFERED,
+    NOT_ON_LAYOUT,
+    NOT_WHOLE_CHIPS,
+    TABLE_NOT_FOUND,
+)
 from services.refusals.wallet import MIXED_CURRENCIES
+
+UNBOOKABLE = {
+    Unbookable.NOT_OFFERED: BET_NOT_OFFERED,
+    Unbookable.NOT_ON_LAYOUT: NOT_ON_LAYOUT,
+    Unbookable.NOT_WHOLE_CHIPS: NOT_WHOLE_CHIPS,
+}
+"""What the table would refuse such bets with."""
 
 
 class LimitsServicer:
@@ -21,14 +34,13 @@ class LimitsServicer:
     async def get_limits(
         self, request: limits.GetLimitsRequest, call: Call
     ) -> limits.GetLimitsResponse:
-        """The limits at an open table."""
+        """The limits at an open table, and what its running round still takes."""
         del call
         found = limits_at(self._edge.state("limits"), request.table_id)
         if found is None:
             raise Refused(TABLE_NOT_FOUND, {"table_id": request.table_id})
-        return limits.GetLimitsResponse(
-            limits=found, position=position_message(self._edge.position)
-        )
+        found.position.CopyFrom(position_message(self._edge.position))
+        return found
 
     @rpc(partners=True)
     async def check_bets(
@@ -43,10 +55,15 @@ class LimitsServicer:
             call.partner(),
             request.account_id,
             request.table_id,
-            [(bet.bet, bet.stake.minor_units) for bet in request.bets],
+            [
+                bets.Bet(bet=bet.bet, position=bet.position, stake_minor=bet.stake.minor_units)
+                for bet in request.bets
+            ],
         )
         if violations is None:
             raise Refused(TABLE_NOT_FOUND, {"table_id": request.table_id})
+        if isinstance(violations, Unbookable):
+            raise Refused(UNBOOKABLE[violations], {"table_id": request.table_id})
         return limits.CheckBetsResponse(
             violations=violations, position=position_message(self._edge.position)
         )

@@ -12,7 +12,7 @@ from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.limits.domain.core import CORE
-from services.limits.domain.judging import check, limits_at
+from services.limits.domain.queries import check, limits_at
 from services.limits.domain.state import LimitsState
 from tests.unit.deciding import Deciding, Fact, by, failure_of
 
@@ -572,7 +572,7 @@ def test_what_is_over_is_forgotten() -> None:
 
 def test_check_says_what_placing_would_say() -> None:
     game = round_open().given(placed("r1", ("b1", "player", 900)))
-    wagers = [("player", 101), ("banker", 100)]
+    wagers = bets(("", "player", 101), ("", "banker", 100))
     asked = check(game.state, "acme", A, T, wagers)
     game.when(placed("r2", ("b2", "player", 101), ("b3", "banker", 100)))
     answer = game.answers[0]
@@ -586,5 +586,7 @@ def test_check_says_what_placing_would_say() -> None:
 
 def test_limits_at_a_table() -> None:
     game = round_open()
-    assert limits_at(game.state, T) == list(spec().limits)
+    found = limits_at(game.state, T)
+    assert found is not None
+    assert list(found.limits) == list(spec().limits)
     assert limits_at(game.state, "t9") is None

@@ -197,7 +197,8 @@ async def test_a_balance_is_the_cores_own_and_only_ones_own() -> None:
 
 
 def limits_servicer() -> LimitsServicer:
-    table = TableLimits(1, rule_set_pb2.GAME_BACCARAT, {"player": StakeLimits(100, 1000, 100)})
+    rule_set = rule_set_pb2.RuleSet(game=rule_set_pb2.GAME_BACCARAT)
+    table = TableLimits(1, rule_set, {"player": StakeLimits(100, 1000, 100)})
     return LimitsServicer(FakeEdge(states={"limits": LimitsState(tables={"t1": table})}))
 
 

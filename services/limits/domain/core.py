@@ -1,7 +1,9 @@
-"""Limits: may these bets stand, may these be taken back? (LIM-1, LIM-4, LIM-8, MON-4)
+"""Limits: may these bets stand, may these be taken back? (LIM-1 to LIM-5, LIM-8, BJ-11, MON-4)
 
-A stake counts against limits from its approval; it covers raises and withdrawals only once the
-wallet has reserved it. Whatever the wallet declines, returns or fails to decide is released.
+A stake counts against limits from its approval; it covers raises, side bets, the other side and
+withdrawals only once the wallet has reserved it. Whatever the wallet declines, returns or fails to
+decide is released. Bets are judged while betting is open; the further stakes of blackjack's actions
+come after that, at a stage of their own.
 """
 
 from __future__ import annotations
@@ -12,22 +14,23 @@ from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.table.v1 import bet_pb2 as bets
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Core, Event
-from services.limits.domain.judging import judged, judged_rest
+from services.limits.domain.judging import judged, judged_extra, judged_rest
 from services.limits.domain.state import (
     BetStanding,
-    Book,
     BookStanding,
     HeldBet,
     Holding,
     LimitsState,
-    StakeLimits,
-    TableLimits,
     cover,
     hold,
+    in_force,
     leave,
+    opened,
     release,
 )
 
@@ -41,6 +44,8 @@ Folded = (
     | wallets.DepositRequested
     | tables.BetsWithdrawn
     | tables.BettingClosed
+    | tables.ActionTaken
+    | tables.InsuranceClosed
     | tables.RoundOpened
     | tables.RoundVoided
     | tables.RoundClosed
@@ -91,21 +96,26 @@ def evolve(state: LimitsState, event: Event) -> None:
                 failed = limits.BetsApproved.FromString(body.input_body)
                 _release(state, event.partner, failed)
         case tables.TableOpened():
-            state.tables[body.spec.table_id] = _table_limits(body)
+            state.tables[body.spec.table_id] = in_force(body.spec, body.revision)
         case tables.TableClosed():
             state.tables.pop(body.table_id, None)
         case tables.RoundOpened():
-            in_force = state.tables.get(body.table_id)
-            if in_force is not None:
-                state.books[body.round_id] = Book(body.table_id, in_force)
+            found = state.tables.get(body.table_id)
+            if found is not None:
+                state.books[body.round_id] = opened(body.table_id, found, body.round_in_shoe)
         case tables.BettingClosed():
             _set_standing(state, body.round_id, BookStanding.CLOSED)
         case tables.RoundVoided():
             _set_standing(state, body.round_id, BookStanding.VOIDED)
         case tables.RoundClosed():
             state.books.pop(body.round_id, None)
+        case tables.InsuranceClosed():
+            book = state.books.get(body.round_id)
+            if book is not None:
+                book.insurance_closed = True
         case (
             tables.BetsWithdrawn()
+            | tables.ActionTaken()
             | wallets.DepositRequested()
             | limits.BetsRefused()
             | limits.WithdrawalRefused()
@@ -130,6 +140,14 @@ def decide(state: LimitsState, event: Event) -> Answers:
             return [_judge_withdrawal(state, event, body)]
         case tables.BettingClosed():
             return [limits.BookClosed(table_id=body.table_id, round_id=body.round_id)]
+        case tables.ActionTaken():
+            return [_judge_action(state, event, body)] if body.HasField("extra") else ()
+        case tables.InsuranceClosed():
+            return [
+                limits.BookClosed(
+                    table_id=body.table_id, round_id=body.round_id, stage=bets.STAGE_INSURANCE
+                )
+            ]
         case tables.RoundVoided():
             return [limits.BookVoided(table_id=body.table_id, round_id=body.round_id)]
         case wallets.DepositRequested():
@@ -165,7 +183,7 @@ def _judge_bets(
         violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
     else:
         holding = book.holdings.get((event.partner, body.account_id))
-        violations = judged(book, holding, [(bet.bet, bet.stake_minor) for bet in body.bets])
+        violations = judged(book, holding, body.bets)
     if violations:
         return limits.BetsRefused(
             request_id=body.request_id,
@@ -182,6 +200,43 @@ def _judge_bets(
         round_id=body.round_id,
         currency_code=body.currency_code,
         bets=body.bets,
+    )
+
+
+def _judge_action(
+    state: LimitsState, event: Event, body: tables.ActionTaken
+) -> limits.BetsApproved | limits.BetsRefused:
+    """LIM-4. The same order of refusals; insurance is closed by a marker of its own."""
+    book = state.books.get(body.round_id)
+    insures = body.action == rules.ACTION_INSURE
+    stage = bets.STAGE_INSURANCE if insures else bets.STAGE_PLAY
+    if event.retried:
+        violations = [limits.Violation(limit=limits.LIMIT_FAILED)]
+    elif (
+        book is None or book.standing is BookStanding.VOIDED or (insures and book.insurance_closed)
+    ):
+        violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
+    else:
+        holding = book.holdings.get((event.partner, body.account_id))
+        violations = judged_extra(book.limits, holding, body.extra)
+    if violations:
+        return limits.BetsRefused(
+            request_id=body.request_id,
+            account_id=body.account_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+            bet_ids=[body.extra.bet_id],
+            violations=violations,
+            stage=stage,
+        )
+    return limits.BetsApproved(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        table_id=body.table_id,
+        round_id=body.round_id,
+        currency_code=body.currency_code,
+        bets=[body.extra],
+        stage=stage,
     )
 
 
@@ -229,7 +284,8 @@ def _approve(state: LimitsState, event: Event, body: limits.BetsApproved) -> Non
         return
     owner = (event.partner, body.account_id)
     for bet in body.bets:
-        held = HeldBet(bet.bet, bet.stake_minor, body.request_id, BetStanding.APPROVED)
+        place = (bet.bet, bet.position)
+        held = HeldBet(place, bet.stake_minor, body.request_id, BetStanding.APPROVED)
         hold(book, owner, bet.bet_id, held)
 
 
@@ -257,20 +313,9 @@ def _set_standing(state: LimitsState, round_id: str, standing: BookStanding) -> 
         book.standing = standing
 
 
-def _table_limits(body: tables.TableOpened) -> TableLimits:
-    return TableLimits(
-        revision=body.revision,
-        game=body.spec.rule_set.game,
-        limits={
-            limit.bet: StakeLimits(limit.min_minor, limit.max_minor, limit.step_minor)
-            for limit in body.spec.limits
-        },
-    )
-
-
 CORE: Core[LimitsState] = Core(
     service=SERVICE,
-    schema=1,
+    schema=2,
     behaviour=1,
     state_type=LimitsState,
     initial=LimitsState,

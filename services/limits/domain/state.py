@@ -5,10 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from sabot.rules.v1 import rule_set_pb2 as rule_sets
+from sabot.table.v1 import spec_pb2 as specs
+from services.games.registry import covered
+from services.limits.domain.exposure import outcomes_of
+
+MAX_NUMBERS = 34
+"""Of 37 numbers, 92 %: what bets may cover where a table says nothing else (rule LIM-3, D7)."""
+
+Place = tuple[str, str]
+"""A kind of bet and its position on the layout, which is empty where the kind has one place."""
+Owner = tuple[str, str]
+"""(partner, account)."""
+
 
 @dataclass(slots=True)
 class StakeLimits:
-    """What may be staked on one kind of bet, per account and round (LIM-4, MON-4); minor units."""
+    """What may be staked on each place of a kind of bet, per account and round (LIM-4, MON-4);
+    minor units."""
 
     min_minor: int
     max_minor: int
@@ -17,12 +31,24 @@ class StakeLimits:
 
 @dataclass(slots=True)
 class TableLimits:
-    """The limits in force at an open table, by bet id in the order of its specification."""
+    """What is in force at an open table."""
 
     revision: int
-    game: int
-    """Which game's forbidden combinations apply, a `sabot.rules.v1.Game`."""
+    rule_set: rule_sets.RuleSet
+    """Whose forbidden combinations, layout and pays apply."""
     limits: dict[str, StakeLimits]
+    """By bet id in the order of its specification."""
+    until_round: dict[str, int] = field(default_factory=dict[str, int])
+    """By bet id: the last round of a shoe in which it is offered, where there is one (BAC-40)."""
+    max_difference_minor: int = 0
+    """Baccarat: Player and Banker may both be held up to this difference (LIM-2); 0: they may
+    not."""
+    max_numbers: int = 0
+    """Roulette: how many numbers an account's bets may cover (LIM-3); 0: another game."""
+    max_account_minor: int = 0
+    """All stakes of an account in a round (LIM-4); 0: as many as it likes."""
+    max_exposure_minor: int = 0
+    """All winnings that the house may have to pay in a round (LIM-4); 0: no such limit."""
 
 
 class BetStanding(IntEnum):
@@ -31,7 +57,7 @@ class BetStanding(IntEnum):
     APPROVED = 1
     """Counts against maxima and combinations, but covers nothing: the wallet may decline it yet."""
     RESERVED = 2
-    """On: counts, and covers raises and what remains after a withdrawal."""
+    """On: counts, and covers raises, side bets and what remains after a withdrawal."""
     LEAVING = 3
     """Its withdrawal is approved: covers nothing more, and counts until the stake went back."""
 
@@ -40,7 +66,7 @@ class BetStanding(IntEnum):
 class HeldBet:
     """One approved bet."""
 
-    bet: str
+    place: Place
     stake_minor: int
     request_id: str
     standing: BetStanding
@@ -48,14 +74,19 @@ class HeldBet:
 
 @dataclass(slots=True)
 class Holding:
-    """What an account has on in a round. The totals follow from the bets and are kept for speed."""
+    """What an account has on in a round. All but the bets follows from them and is kept for
+    speed."""
 
     bets: dict[str, HeldBet] = field(default_factory=dict[str, HeldBet])
     """By bet id."""
-    counted_minor: dict[str, int] = field(default_factory=dict[str, int])
-    """By kind of bet: all held stakes. Never an entry of zero."""
-    cover_minor: dict[str, int] = field(default_factory=dict[str, int])
-    """By kind of bet: reserved stakes that stay. Never an entry of zero."""
+    counted_minor: dict[Place, int] = field(default_factory=dict[Place, int])
+    """By place: all held stakes. Never an entry of zero."""
+    cover_minor: dict[Place, int] = field(default_factory=dict[Place, int])
+    """By place: reserved stakes that stay. Never an entry of zero."""
+    total_minor: int = 0
+    """All held stakes together."""
+    numbers: int = 0
+    """Roulette: the numbers that held bets cover, bit by bit."""
 
 
 class BookStanding(IntEnum):
@@ -73,8 +104,16 @@ class Book:
     table_id: str
     limits: TableLimits
     standing: BookStanding = BookStanding.OPEN
-    holdings: dict[tuple[str, str], Holding] = field(default_factory=dict[tuple[str, str], Holding])
-    """By (partner, account)."""
+    holdings: dict[Owner, Holding] = field(default_factory=dict[Owner, Holding])
+    round_in_shoe: int = 0
+    """0 where the game has no shoe."""
+    closed: dict[str, int] = field(default_factory=dict[str, int])
+    """The bets that are not offered in this round (LIM-5), by id: the last round of a shoe in which
+    each is. Nothing else closes a bet for a round yet."""
+    insurance_closed: bool = False
+    """No more insurance is approved: the marker of that stage is out."""
+    winnings_minor: list[int] = field(default_factory=list[int])
+    """By outcome of `outcomes_of`: what all held bets would win. Empty where nothing limits it."""
 
 
 @dataclass(slots=True)
@@ -86,14 +125,54 @@ class LimitsState:
     """By round id."""
 
 
-def hold(book: Book, owner: tuple[str, str], bet_id: str, held: HeldBet) -> None:
+def in_force(spec: specs.TableSpec, revision: int) -> TableLimits:
+    """What a table's specification puts in force, with the defaults filled in."""
+    game, asked = spec.rule_set.game, spec.restrictions
+    is_baccarat = game == rule_sets.GAME_BACCARAT
+    is_roulette = game == rule_sets.GAME_ROULETTE
+    return TableLimits(
+        revision=revision,
+        rule_set=spec.rule_set,
+        limits={
+            limit.bet: StakeLimits(limit.min_minor, limit.max_minor, limit.step_minor)
+            for limit in spec.limits
+        },
+        until_round={
+            offer.bet: offer.until_round for offer in spec.rule_set.bets if offer.until_round
+        },
+        max_difference_minor=asked.max_difference_minor if is_baccarat else 0,
+        max_numbers=(asked.max_numbers or MAX_NUMBERS) if is_roulette else 0,
+        max_account_minor=asked.max_account_minor,
+        max_exposure_minor=asked.max_exposure_minor,
+    )
+
+
+def opened(table_id: str, limits: TableLimits, round_in_shoe: int) -> Book:
+    """The book of a round that opens under these limits."""
+    return Book(
+        table_id,
+        limits,
+        round_in_shoe=round_in_shoe,
+        closed={bet: last for bet, last in limits.until_round.items() if round_in_shoe > last},
+        winnings_minor=(
+            [0] * outcomes_of(limits.rule_set).count if limits.max_exposure_minor else []
+        ),
+    )
+
+
+def hold(book: Book, owner: Owner, bet_id: str, held: HeldBet) -> None:
     """Take a bet into an account's holding."""
     holding = book.holdings.get(owner)
     if holding is None:
         holding = book.holdings[owner] = Holding()
-    if bet_id not in holding.bets:
-        holding.bets[bet_id] = held
-        _add(holding.counted_minor, held.bet, held.stake_minor)
+    if bet_id in holding.bets:
+        return
+    holding.bets[bet_id] = held
+    _add(holding.counted_minor, held.place, held.stake_minor)
+    holding.total_minor += held.stake_minor
+    if book.limits.max_numbers:
+        holding.numbers |= numbers_of(book.limits, held.place)
+    _expose(book, held, 1)
 
 
 def cover(holding: Holding, bet_id: str) -> None:
@@ -101,7 +180,7 @@ def cover(holding: Holding, bet_id: str) -> None:
     held = holding.bets.get(bet_id)
     if held is not None and held.standing is BetStanding.APPROVED:
         held.standing = BetStanding.RESERVED
-        _add(holding.cover_minor, held.bet, held.stake_minor)
+        _add(holding.cover_minor, held.place, held.stake_minor)
 
 
 def leave(holding: Holding, bet_id: str) -> None:
@@ -110,11 +189,11 @@ def leave(holding: Holding, bet_id: str) -> None:
     if held is None:
         return
     if held.standing is BetStanding.RESERVED:
-        _add(holding.cover_minor, held.bet, -held.stake_minor)
+        _add(holding.cover_minor, held.place, -held.stake_minor)
     held.standing = BetStanding.LEAVING
 
 
-def release(book: Book, owner: tuple[str, str], bet_id: str) -> None:
+def release(book: Book, owner: Owner, bet_id: str) -> None:
     """A bet is off: declined, or its stake went back."""
     holding = book.holdings.get(owner)
     if holding is None:
@@ -122,16 +201,40 @@ def release(book: Book, owner: tuple[str, str], bet_id: str) -> None:
     held = holding.bets.pop(bet_id, None)
     if held is None:
         return
-    _add(holding.counted_minor, held.bet, -held.stake_minor)
+    _add(holding.counted_minor, held.place, -held.stake_minor)
+    holding.total_minor -= held.stake_minor
     if held.standing is BetStanding.RESERVED:
-        _add(holding.cover_minor, held.bet, -held.stake_minor)
+        _add(holding.cover_minor, held.place, -held.stake_minor)
+    _expose(book, held, -1)
     if not holding.bets:
         del book.holdings[owner]
+    elif book.limits.max_numbers and held.place not in holding.counted_minor:
+        holding.numbers = 0
+        for place in holding.counted_minor:
+            holding.numbers |= numbers_of(book.limits, place)
 
 
-def _add(totals: dict[str, int], bet: str, minor: int) -> None:
-    total = totals.get(bet, 0) + minor
+def numbers_of(limits: TableLimits, place: Place) -> int:
+    """The numbers that a bet covers, bit by bit (LIM-3)."""
+    numbers = 0
+    for number in covered(limits.rule_set, *place):
+        numbers |= 1 << number
+    return numbers
+
+
+def _add(totals: dict[Place, int], place: Place, minor: int) -> None:
+    total = totals.get(place, 0) + minor
     if total:
-        totals[bet] = total
+        totals[place] = total
     else:
-        totals.pop(bet, None)
+        totals.pop(place, None)
+
+
+def _expose(book: Book, held: HeldBet, times: int) -> None:
+    """Add to what the house may have to pay, or take from it."""
+    totals = book.winnings_minor
+    if totals:
+        for outcome, minor in outcomes_of(book.limits.rule_set).winnings(
+            *held.place, held.stake_minor
+        ):
+            totals[outcome] += times * minor

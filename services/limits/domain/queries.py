@@ -1,0 +1,128 @@
+"""What may be asked of limits: what is in force, and what they would say to bets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.limits.v1 import limits_service_pb2 as service
+from sabot.table.v1 import bet_pb2 as bets
+from sabot.table.v1 import spec_pb2 as specs
+from services.games.registry import NotExpanded, announced, on_layout
+from services.limits.domain.judging import judged
+from services.limits.domain.state import Book, BookStanding, LimitsState, TableLimits
+
+
+class Unbookable(Enum):
+    """Why the table would book none of the bets of a request."""
+
+    NOT_OFFERED = 1
+    NOT_ON_LAYOUT = 2
+    NOT_WHOLE_CHIPS = 3
+
+
+def check(
+    state: LimitsState,
+    partner: str,
+    account_id: str,
+    table_id: str,
+    wagers: Sequence[bets.Bet],
+) -> list[limits.Violation] | Unbookable | None:
+    """What bets of an account would break if they were placed now: the dry run (CheckBets).
+
+    Positions may be told in any order of their numbers. Empty: the bets would be approved. None: no
+    such open table.
+    """
+    table = state.tables.get(table_id)
+    if table is None:
+        return None
+    book = _book_at(state, table_id)
+    booked = _booked(table if book is None else book.limits, wagers)
+    if isinstance(booked, Unbookable):
+        return booked
+    if book is None or book.standing is not BookStanding.OPEN:
+        return [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
+    return judged(book, book.holdings.get((partner, account_id)), booked)
+
+
+def limits_at(state: LimitsState, table_id: str) -> service.GetLimitsResponse | None:
+    """The limits in force at a table, and what the running round still takes; that one may go by
+    older limits. Without a position. None: no such open table.
+    """
+    table = state.tables.get(table_id)
+    if table is None:
+        return None
+    found = service.GetLimitsResponse(
+        limits=[
+            specs.BetLimit(
+                bet=bet,
+                min_minor=limit.min_minor,
+                max_minor=limit.max_minor,
+                step_minor=limit.step_minor,
+            )
+            for bet, limit in table.limits.items()
+        ],
+        restrictions=specs.Restrictions(
+            max_difference_minor=table.max_difference_minor,
+            max_numbers=table.max_numbers,
+            max_account_minor=table.max_account_minor,
+            max_exposure_minor=table.max_exposure_minor,
+        ),
+    )
+    for round_id, book in state.books.items():
+        if book.table_id == table_id:
+            found.round.CopyFrom(_round_limits(round_id, book))
+    return found
+
+
+def _book_at(state: LimitsState, table_id: str) -> Book | None:
+    """The round that runs at a table: there is one at most."""
+    for book in state.books.values():
+        if book.table_id == table_id:
+            return book
+    return None
+
+
+def _round_limits(round_id: str, book: Book) -> service.RoundLimits:
+    """VIS-5."""
+    return service.RoundLimits(
+        round_id=round_id,
+        round_in_shoe=book.round_in_shoe,
+        open=book.standing is BookStanding.OPEN,
+        bets=[
+            service.RoundBet(
+                bet=bet,
+                open=bet not in book.closed,
+                rounds_left=max(last - book.round_in_shoe + 1, 0),
+            )
+            for bet, last in book.limits.until_round.items()
+        ],
+    )
+
+
+def _booked(table: TableLimits, wagers: Sequence[bets.Bet]) -> list[bets.Bet] | Unbookable:
+    """The bets as the table would book them, announced ones by their parts; else why it would not,
+    by the first that is wrong."""
+    found: list[bets.Bet] = []
+    for wager in wagers:
+        parts = announced(table.rule_set, wager.bet, wager.position, wager.stake_minor)
+        if parts is NotExpanded.NOT_ON_LAYOUT:
+            return Unbookable.NOT_ON_LAYOUT
+        if parts is NotExpanded.NOT_WHOLE_CHIPS:
+            return Unbookable.NOT_WHOLE_CHIPS
+        if isinstance(parts, NotExpanded):
+            if wager.bet not in table.limits:
+                return Unbookable.NOT_OFFERED
+            position = on_layout(table.rule_set, wager.bet, wager.position)
+            if position is None:
+                return Unbookable.NOT_ON_LAYOUT
+            found.append(bets.Bet(bet=wager.bet, position=position, stake_minor=wager.stake_minor))
+        elif any(part.bet not in table.limits for part in parts):
+            return Unbookable.NOT_OFFERED
+        else:
+            found.extend(
+                bets.Bet(bet=part.bet, position=part.position, stake_minor=part.stake_minor)
+                for part in parts
+            )
+    return found
