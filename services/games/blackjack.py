@@ -184,6 +184,8 @@ class OfferInsurance:
     """Insurance is offered to these seats."""
 
     seats: tuple[int, ...]
+    stakes_minor: tuple[int, ...]
+    """Of each, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,8 @@ def next_step(one: Round) -> Step:
     if not one.insurance_over:
         insurable = insurable_seats(one)
         if insurable:
-            return OfferInsurance(insurable)
+            stakes = (insurance_minor(one.seats[seat].main_minor) for seat in insurable)
+            return OfferInsurance(insurable, tuple(stakes))
     if one.peeked is None and not one.hole_open and peeks(one.options.peek, up_card):
         return LookAtHole()
     if not one.peeked:

@@ -149,8 +149,11 @@ def turn(
     )
 
 
-def offered(number: int, *seats: int) -> rules.InsuranceOffered:
-    return rules.InsuranceOffered(seats=seats, turn=number, **PLACE)
+def offered(number: int, *seats: int, stake: int = 50) -> rules.InsuranceOffered:
+    """`stake`: of each insurance."""
+    return rules.InsuranceOffered(
+        seats=seats, turn=number, stakes_minor=[stake] * len(seats), **PLACE
+    )
 
 
 def taken(

@@ -260,7 +260,7 @@ def test_bj_14_nobody_bet() -> None:
 def test_bj_3_insurance_is_offered_at_an_ace_to_every_seat_whose_half_is_something() -> None:
     """Also to a blackjack, and to nobody where no seat can."""
     table = Table("AH 9S 9D AC KH 8S 8D KC", 100, 1, 3)
-    assert table.step() == OfferInsurance((1, 3))
+    assert table.step() == OfferInsurance((1, 3), (50, 1))
     table.insured()
     assert table.step() == LookAtHole()
     poor = Table("9S AC 8S 9C", 1)

@@ -266,7 +266,11 @@ def _call(
             return draw
         case OfferInsurance():
             return rules.InsuranceOffered(
-                table_id=table_id, round_id=round_id, seats=step.seats, turn=turn
+                table_id=table_id,
+                round_id=round_id,
+                seats=step.seats,
+                turn=turn,
+                stakes_minor=step.stakes_minor,
             )
         case LookAtHole() | RevealHole():
             peek = isinstance(step, LookAtHole)

@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsabot/rules/v1/events.proto\x12\x0esabot.rules.v1\"}\n\nDrawCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07shoe_id\x18\x03 \x01(\t\x12\x15\n\rcalled_before\x18\x04 \x01(\r\x12#\n\x05hands\x18\x05 \x03(\x0e\x32\x14.sabot.rules.v1.Hand\"\x80\x01\n\nHoleCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07shoe_id\x18\x03 \x01(\t\x12,\n\x07purpose\x18\x04 \x01(\x0e\x32\x1b.sabot.rules.v1.HolePurpose\x12\x0f\n\x07up_card\x18\x05 \x01(\t\"A\n\nSpinCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"A\n\nRollCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"S\n\x10InsuranceOffered\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\r\n\x05seats\x18\x03 \x03(\r\x12\x0c\n\x04turn\x18\x04 \x01(\r\"\xdc\x01\n\x0c\x41\x63tionCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0c\n\x04turn\x18\x03 \x01(\r\x12\x0c\n\x04seat\x18\x04 \x01(\r\x12\x0c\n\x04hand\x18\x05 \x01(\r\x12\'\n\x07\x61\x63tions\x18\x06 \x03(\x0e\x32\x16.sabot.rules.v1.Action\x12\x18\n\x10max_double_minor\x18\x07 \x01(\x03\x12\x13\n\x0bsplit_minor\x18\x08 \x01(\x03\x12&\n\x06\x61\x64vice\x18\t \x01(\x0e\x32\x16.sabot.rules.v1.Action\"]\n\x0eSideBetDecided\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0c\n\x04seat\x18\x03 \x01(\r\x12\x0b\n\x03\x62\x65t\x18\x04 \x01(\t\x12\x0c\n\x04line\x18\x05 \x01(\t\"\x98\x01\n\x0e\x42\x61\x63\x63\x61ratResult\x12\x14\n\x0cplayer_cards\x18\x01 \x03(\t\x12\x14\n\x0c\x62\x61nker_cards\x18\x02 \x03(\t\x12\x14\n\x0cplayer_total\x18\x03 \x01(\r\x12\x14\n\x0c\x62\x61nker_total\x18\x04 \x01(\r\x12.\n\x06winner\x18\x05 \x01(\x0e\x32\x1e.sabot.rules.v1.BaccaratWinner\">\n\rBlackjackHand\x12\r\n\x05\x63\x61rds\x18\x01 \x03(\t\x12\r\n\x05split\x18\x02 \x01(\x08\x12\x0f\n\x07\x64oubled\x18\x03 \x01(\x08\"K\n\rBlackjackSeat\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x05hands\x18\x02 \x03(\x0b\x32\x1d.sabot.rules.v1.BlackjackHand\"U\n\x0f\x42lackjackResult\x12,\n\x05seats\x18\x01 \x03(\x0b\x32\x1d.sabot.rules.v1.BlackjackSeat\x12\x14\n\x0c\x64\x65\x61ler_cards\x18\x02 \x03(\t\" \n\x0eRouletteResult\x12\x0e\n\x06number\x18\x01 \x01(\r\"\x1b\n\x0bSicboResult\x12\x0c\n\x04\x64ice\x18\x01 \x03(\r\"<\n\x11\x44ragonTigerResult\x12\x13\n\x0b\x64ragon_card\x18\x01 \x01(\t\x12\x12\n\ntiger_card\x18\x02 \x01(\t\"<\n\x14\x46ootballStudioResult\x12\x11\n\thome_card\x18\x01 \x01(\t\x12\x11\n\taway_card\x18\x02 \x01(\t\"\xd8\x02\n\x06Result\x12\x32\n\x08\x62\x61\x63\x63\x61rat\x18\x01 \x01(\x0b\x32\x1e.sabot.rules.v1.BaccaratResultH\x00\x12\x34\n\tblackjack\x18\x02 \x01(\x0b\x32\x1f.sabot.rules.v1.BlackjackResultH\x00\x12\x32\n\x08roulette\x18\x03 \x01(\x0b\x32\x1e.sabot.rules.v1.RouletteResultH\x00\x12,\n\x05sicbo\x18\x04 \x01(\x0b\x32\x1b.sabot.rules.v1.SicboResultH\x00\x12\x39\n\x0c\x64ragon_tiger\x18\x05 \x01(\x0b\x32!.sabot.rules.v1.DragonTigerResultH\x00\x12?\n\x0f\x66ootball_studio\x18\x06 \x01(\x0b\x32$.sabot.rules.v1.FootballStudioResultH\x00\x42\x06\n\x04game\"[\n\rRoundResolved\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12&\n\x06result\x18\x03 \x01(\x0b\x32\x16.sabot.rules.v1.Result*\xb5\x03\n\x04Hand\x12\x14\n\x10HAND_UNSPECIFIED\x10\x00\x12\x0f\n\x0bHAND_PLAYER\x10\x01\x12\x0f\n\x0bHAND_BANKER\x10\x02\x12\x0f\n\x0bHAND_DRAGON\x10\x03\x12\x0e\n\nHAND_TIGER\x10\x04\x12\r\n\tHAND_HOME\x10\x05\x12\r\n\tHAND_AWAY\x10\x06\x12\x0f\n\x0bHAND_DEALER\x10\x07\x12\r\n\tHAND_HOLE\x10\x08\x12\x0f\n\x0bHAND_SEAT_1\x10\x0b\x12\x0f\n\x0bHAND_SEAT_2\x10\x0c\x12\x0f\n\x0bHAND_SEAT_3\x10\r\x12\x0f\n\x0bHAND_SEAT_4\x10\x0e\x12\x0f\n\x0bHAND_SEAT_5\x10\x0f\x12\x0f\n\x0bHAND_SEAT_6\x10\x10\x12\x0f\n\x0bHAND_SEAT_7\x10\x11\x12\x15\n\x11HAND_SEAT_1_SPLIT\x10\x15\x12\x15\n\x11HAND_SEAT_2_SPLIT\x10\x16\x12\x15\n\x11HAND_SEAT_3_SPLIT\x10\x17\x12\x15\n\x11HAND_SEAT_4_SPLIT\x10\x18\x12\x15\n\x11HAND_SEAT_5_SPLIT\x10\x19\x12\x15\n\x11HAND_SEAT_6_SPLIT\x10\x1a\x12\x15\n\x11HAND_SEAT_7_SPLIT\x10\x1b*[\n\x0bHolePurpose\x12\x1c\n\x18HOLE_PURPOSE_UNSPECIFIED\x10\x00\x12\x15\n\x11HOLE_PURPOSE_PEEK\x10\x01\x12\x17\n\x13HOLE_PURPOSE_REVEAL\x10\x02*\x98\x01\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x0e\n\nACTION_HIT\x10\x01\x12\x10\n\x0c\x41\x43TION_STAND\x10\x02\x12\x11\n\rACTION_DOUBLE\x10\x03\x12\x10\n\x0c\x41\x43TION_SPLIT\x10\x04\x12\x11\n\rACTION_INSURE\x10\x05\x12\x1c\n\x18\x41\x43TION_DECLINE_INSURANCE\x10\x06*\x82\x01\n\x0e\x42\x61\x63\x63\x61ratWinner\x12\x1f\n\x1b\x42\x41\x43\x43\x41RAT_WINNER_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42\x41\x43\x43\x41RAT_WINNER_PLAYER\x10\x01\x12\x1a\n\x16\x42\x41\x43\x43\x41RAT_WINNER_BANKER\x10\x02\x12\x17\n\x13\x42\x41\x43\x43\x41RAT_WINNER_TIE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsabot/rules/v1/events.proto\x12\x0esabot.rules.v1\"}\n\nDrawCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07shoe_id\x18\x03 \x01(\t\x12\x15\n\rcalled_before\x18\x04 \x01(\r\x12#\n\x05hands\x18\x05 \x03(\x0e\x32\x14.sabot.rules.v1.Hand\"\x80\x01\n\nHoleCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07shoe_id\x18\x03 \x01(\t\x12,\n\x07purpose\x18\x04 \x01(\x0e\x32\x1b.sabot.rules.v1.HolePurpose\x12\x0f\n\x07up_card\x18\x05 \x01(\t\"A\n\nSpinCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"A\n\nRollCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"i\n\x10InsuranceOffered\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\r\n\x05seats\x18\x03 \x03(\r\x12\x0c\n\x04turn\x18\x04 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x05 \x03(\x03\"\xdc\x01\n\x0c\x41\x63tionCalled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0c\n\x04turn\x18\x03 \x01(\r\x12\x0c\n\x04seat\x18\x04 \x01(\r\x12\x0c\n\x04hand\x18\x05 \x01(\r\x12\'\n\x07\x61\x63tions\x18\x06 \x03(\x0e\x32\x16.sabot.rules.v1.Action\x12\x18\n\x10max_double_minor\x18\x07 \x01(\x03\x12\x13\n\x0bsplit_minor\x18\x08 \x01(\x03\x12&\n\x06\x61\x64vice\x18\t \x01(\x0e\x32\x16.sabot.rules.v1.Action\"]\n\x0eSideBetDecided\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0c\n\x04seat\x18\x03 \x01(\r\x12\x0b\n\x03\x62\x65t\x18\x04 \x01(\t\x12\x0c\n\x04line\x18\x05 \x01(\t\"\x98\x01\n\x0e\x42\x61\x63\x63\x61ratResult\x12\x14\n\x0cplayer_cards\x18\x01 \x03(\t\x12\x14\n\x0c\x62\x61nker_cards\x18\x02 \x03(\t\x12\x14\n\x0cplayer_total\x18\x03 \x01(\r\x12\x14\n\x0c\x62\x61nker_total\x18\x04 \x01(\r\x12.\n\x06winner\x18\x05 \x01(\x0e\x32\x1e.sabot.rules.v1.BaccaratWinner\">\n\rBlackjackHand\x12\r\n\x05\x63\x61rds\x18\x01 \x03(\t\x12\r\n\x05split\x18\x02 \x01(\x08\x12\x0f\n\x07\x64oubled\x18\x03 \x01(\x08\"K\n\rBlackjackSeat\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x05hands\x18\x02 \x03(\x0b\x32\x1d.sabot.rules.v1.BlackjackHand\"U\n\x0f\x42lackjackResult\x12,\n\x05seats\x18\x01 \x03(\x0b\x32\x1d.sabot.rules.v1.BlackjackSeat\x12\x14\n\x0c\x64\x65\x61ler_cards\x18\x02 \x03(\t\" \n\x0eRouletteResult\x12\x0e\n\x06number\x18\x01 \x01(\r\"\x1b\n\x0bSicboResult\x12\x0c\n\x04\x64ice\x18\x01 \x03(\r\"<\n\x11\x44ragonTigerResult\x12\x13\n\x0b\x64ragon_card\x18\x01 \x01(\t\x12\x12\n\ntiger_card\x18\x02 \x01(\t\"<\n\x14\x46ootballStudioResult\x12\x11\n\thome_card\x18\x01 \x01(\t\x12\x11\n\taway_card\x18\x02 \x01(\t\"\xd8\x02\n\x06Result\x12\x32\n\x08\x62\x61\x63\x63\x61rat\x18\x01 \x01(\x0b\x32\x1e.sabot.rules.v1.BaccaratResultH\x00\x12\x34\n\tblackjack\x18\x02 \x01(\x0b\x32\x1f.sabot.rules.v1.BlackjackResultH\x00\x12\x32\n\x08roulette\x18\x03 \x01(\x0b\x32\x1e.sabot.rules.v1.RouletteResultH\x00\x12,\n\x05sicbo\x18\x04 \x01(\x0b\x32\x1b.sabot.rules.v1.SicboResultH\x00\x12\x39\n\x0c\x64ragon_tiger\x18\x05 \x01(\x0b\x32!.sabot.rules.v1.DragonTigerResultH\x00\x12?\n\x0f\x66ootball_studio\x18\x06 \x01(\x0b\x32$.sabot.rules.v1.FootballStudioResultH\x00\x42\x06\n\x04game\"[\n\rRoundResolved\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12&\n\x06result\x18\x03 \x01(\x0b\x32\x16.sabot.rules.v1.Result*\xb5\x03\n\x04Hand\x12\x14\n\x10HAND_UNSPECIFIED\x10\x00\x12\x0f\n\x0bHAND_PLAYER\x10\x01\x12\x0f\n\x0bHAND_BANKER\x10\x02\x12\x0f\n\x0bHAND_DRAGON\x10\x03\x12\x0e\n\nHAND_TIGER\x10\x04\x12\r\n\tHAND_HOME\x10\x05\x12\r\n\tHAND_AWAY\x10\x06\x12\x0f\n\x0bHAND_DEALER\x10\x07\x12\r\n\tHAND_HOLE\x10\x08\x12\x0f\n\x0bHAND_SEAT_1\x10\x0b\x12\x0f\n\x0bHAND_SEAT_2\x10\x0c\x12\x0f\n\x0bHAND_SEAT_3\x10\r\x12\x0f\n\x0bHAND_SEAT_4\x10\x0e\x12\x0f\n\x0bHAND_SEAT_5\x10\x0f\x12\x0f\n\x0bHAND_SEAT_6\x10\x10\x12\x0f\n\x0bHAND_SEAT_7\x10\x11\x12\x15\n\x11HAND_SEAT_1_SPLIT\x10\x15\x12\x15\n\x11HAND_SEAT_2_SPLIT\x10\x16\x12\x15\n\x11HAND_SEAT_3_SPLIT\x10\x17\x12\x15\n\x11HAND_SEAT_4_SPLIT\x10\x18\x12\x15\n\x11HAND_SEAT_5_SPLIT\x10\x19\x12\x15\n\x11HAND_SEAT_6_SPLIT\x10\x1a\x12\x15\n\x11HAND_SEAT_7_SPLIT\x10\x1b*[\n\x0bHolePurpose\x12\x1c\n\x18HOLE_PURPOSE_UNSPECIFIED\x10\x00\x12\x15\n\x11HOLE_PURPOSE_PEEK\x10\x01\x12\x17\n\x13HOLE_PURPOSE_REVEAL\x10\x02*\x98\x01\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x0e\n\nACTION_HIT\x10\x01\x12\x10\n\x0c\x41\x43TION_STAND\x10\x02\x12\x11\n\rACTION_DOUBLE\x10\x03\x12\x10\n\x0c\x41\x43TION_SPLIT\x10\x04\x12\x11\n\rACTION_INSURE\x10\x05\x12\x1c\n\x18\x41\x43TION_DECLINE_INSURANCE\x10\x06*\x82\x01\n\x0e\x42\x61\x63\x63\x61ratWinner\x12\x1f\n\x1b\x42\x41\x43\x43\x41RAT_WINNER_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42\x41\x43\x43\x41RAT_WINNER_PLAYER\x10\x01\x12\x1a\n\x16\x42\x41\x43\x43\x41RAT_WINNER_BANKER\x10\x02\x12\x17\n\x13\x42\x41\x43\x43\x41RAT_WINNER_TIE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.rules.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HAND']._serialized_start=1853
-  _globals['_HAND']._serialized_end=2290
-  _globals['_HOLEPURPOSE']._serialized_start=2292
-  _globals['_HOLEPURPOSE']._serialized_end=2383
-  _globals['_ACTION']._serialized_start=2386
-  _globals['_ACTION']._serialized_end=2538
-  _globals['_BACCARATWINNER']._serialized_start=2541
-  _globals['_BACCARATWINNER']._serialized_end=2671
+  _globals['_HAND']._serialized_start=1875
+  _globals['_HAND']._serialized_end=2312
+  _globals['_HOLEPURPOSE']._serialized_start=2314
+  _globals['_HOLEPURPOSE']._serialized_end=2405
+  _globals['_ACTION']._serialized_start=2408
+  _globals['_ACTION']._serialized_end=2560
+  _globals['_BACCARATWINNER']._serialized_start=2563
+  _globals['_BACCARATWINNER']._serialized_end=2693
   _globals['_DRAWCALLED']._serialized_start=47
   _globals['_DRAWCALLED']._serialized_end=172
   _globals['_HOLECALLED']._serialized_start=175
@@ -48,29 +48,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ROLLCALLED']._serialized_start=372
   _globals['_ROLLCALLED']._serialized_end=437
   _globals['_INSURANCEOFFERED']._serialized_start=439
-  _globals['_INSURANCEOFFERED']._serialized_end=522
-  _globals['_ACTIONCALLED']._serialized_start=525
-  _globals['_ACTIONCALLED']._serialized_end=745
-  _globals['_SIDEBETDECIDED']._serialized_start=747
-  _globals['_SIDEBETDECIDED']._serialized_end=840
-  _globals['_BACCARATRESULT']._serialized_start=843
-  _globals['_BACCARATRESULT']._serialized_end=995
-  _globals['_BLACKJACKHAND']._serialized_start=997
-  _globals['_BLACKJACKHAND']._serialized_end=1059
-  _globals['_BLACKJACKSEAT']._serialized_start=1061
-  _globals['_BLACKJACKSEAT']._serialized_end=1136
-  _globals['_BLACKJACKRESULT']._serialized_start=1138
-  _globals['_BLACKJACKRESULT']._serialized_end=1223
-  _globals['_ROULETTERESULT']._serialized_start=1225
-  _globals['_ROULETTERESULT']._serialized_end=1257
-  _globals['_SICBORESULT']._serialized_start=1259
-  _globals['_SICBORESULT']._serialized_end=1286
-  _globals['_DRAGONTIGERRESULT']._serialized_start=1288
-  _globals['_DRAGONTIGERRESULT']._serialized_end=1348
-  _globals['_FOOTBALLSTUDIORESULT']._serialized_start=1350
-  _globals['_FOOTBALLSTUDIORESULT']._serialized_end=1410
-  _globals['_RESULT']._serialized_start=1413
-  _globals['_RESULT']._serialized_end=1757
-  _globals['_ROUNDRESOLVED']._serialized_start=1759
-  _globals['_ROUNDRESOLVED']._serialized_end=1850
+  _globals['_INSURANCEOFFERED']._serialized_end=544
+  _globals['_ACTIONCALLED']._serialized_start=547
+  _globals['_ACTIONCALLED']._serialized_end=767
+  _globals['_SIDEBETDECIDED']._serialized_start=769
+  _globals['_SIDEBETDECIDED']._serialized_end=862
+  _globals['_BACCARATRESULT']._serialized_start=865
+  _globals['_BACCARATRESULT']._serialized_end=1017
+  _globals['_BLACKJACKHAND']._serialized_start=1019
+  _globals['_BLACKJACKHAND']._serialized_end=1081
+  _globals['_BLACKJACKSEAT']._serialized_start=1083
+  _globals['_BLACKJACKSEAT']._serialized_end=1158
+  _globals['_BLACKJACKRESULT']._serialized_start=1160
+  _globals['_BLACKJACKRESULT']._serialized_end=1245
+  _globals['_ROULETTERESULT']._serialized_start=1247
+  _globals['_ROULETTERESULT']._serialized_end=1279
+  _globals['_SICBORESULT']._serialized_start=1281
+  _globals['_SICBORESULT']._serialized_end=1308
+  _globals['_DRAGONTIGERRESULT']._serialized_start=1310
+  _globals['_DRAGONTIGERRESULT']._serialized_end=1370
+  _globals['_FOOTBALLSTUDIORESULT']._serialized_start=1372
+  _globals['_FOOTBALLSTUDIORESULT']._serialized_end=1432
+  _globals['_RESULT']._serialized_start=1435
+  _globals['_RESULT']._serialized_end=1779
+  _globals['_ROUNDRESOLVED']._serialized_start=1781
+  _globals['_ROUNDRESOLVED']._serialized_end=1872
 # @@protoc_insertion_point(module_scope)

@@ -363,6 +363,7 @@ class InsuranceOffered(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
+    STAKES_MINOR_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -373,6 +374,10 @@ class InsuranceOffered(_message.Message):
     def seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The seats with a main bet of which half is at least one minor unit, ascending."""
 
+    @_builtins.property
+    def stakes_minor(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The stake of each seat's insurance, minor units, in the same order."""
+
     def __init__(
         self,
         *,
@@ -380,10 +385,11 @@ class InsuranceOffered(_message.Message):
         round_id: _builtins.str = ...,
         seats: _abc.Iterable[_builtins.int] | None = ...,
         turn: _builtins.int = ...,
+        stakes_minor: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "seats", b"seats", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "seats", b"seats", "stakes_minor", b"stakes_minor", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -477,6 +477,7 @@ class Act(_message.Message):
     ACTION_FIELD_NUMBER: _builtins.int
     EXTRA_MINOR_FIELD_NUMBER: _builtins.int
     CLIENT_TIME_US_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's id for this request, unique within the round."""
     request_hash: _builtins.bytes
@@ -497,6 +498,8 @@ class Act(_message.Message):
     """For a double: the further stake, minor units."""
     client_time_us: _builtins.int
     """The client's own clock when it sent the request, microseconds since 1970 UTC; 0 where not told. Evidence only."""
+    currency_code: _builtins.str
+    """Currency of the further stake; empty where there is none."""
     def __init__(
         self,
         *,
@@ -510,10 +513,11 @@ class Act(_message.Message):
         action: _events_pb2.Action.ValueType = ...,
         extra_minor: _builtins.int = ...,
         client_time_us: _builtins.int = ...,
+        currency_code: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "action", b"action", "client_time_us", b"client_time_us", "extra_minor", b"extra_minor", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "seat", b"seat", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "action", b"action", "client_time_us", b"client_time_us", "currency_code", b"currency_code", "extra_minor", b"extra_minor", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "seat", b"seat", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
