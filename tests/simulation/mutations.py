@@ -34,7 +34,7 @@ from services.kernel.witness import MemoryWitness
 from services.limits.domain import core as limits_core
 from services.limits.domain.state import Book, HeldBet, cover, hold
 from services.settlement.domain import decide as settlement_decide
-from services.shoe.domain import core as shoe_core
+from services.shoe.domain import evolve as shoe_evolve
 from services.simulator.releases import BASE, Cores
 from services.table.domain import decide_bets
 from services.table.domain.state import Phase, Round
@@ -236,13 +236,13 @@ def returns_a_withdrawn_stake_again(patch: pytest.MonkeyPatch) -> Cores:
 
 def deals_a_burned_card(patch: pytest.MonkeyPatch) -> Cores:
     """Cards that came too late for their round are put back."""
-    burn = shoe_core._burn
+    burn = shoe_evolve._burn
 
     def burn_at_start_only(state: Any, body: shoe.CardsBurned) -> None:
         if body.reason == shoe.BURN_REASON_SHOE_START:
             burn(state, body)
 
-    patch.setattr(shoe_core, "_burn", burn_at_start_only)
+    patch.setattr(shoe_evolve, "_burn", burn_at_start_only)
     return BASE
 
 

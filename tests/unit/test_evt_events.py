@@ -23,6 +23,7 @@ from services.kernel.snapshot import SnapshotSet, StateCodec, digest, encode_sna
 from services.settlement.domain.core import CORE as SETTLEMENT
 from services.simulator.virtual_time import run_virtual
 from services.table.domain.state import Table
+from services.wallet.domain.core import CORE as WALLET
 from tests.fleet.small_cell import (
     SUPERVISOR,
     SmallCell,
@@ -120,7 +121,9 @@ def test_evt_04_a_snapshot_that_does_not_fit_is_passed_over_with_an_alarm(damage
             await cell.play(1, ACCOUNTS)
         raw = dict(good.raw)
         if damage == "schema":
-            raw["wallet"] = raw["wallet"].replace(b'["wallet",1,', b'["wallet",0,', 1)
+            now = b'["wallet",%d,' % WALLET.schema
+            assert now in raw["wallet"]
+            raw["wallet"] = raw["wallet"].replace(now, b'["wallet",0,', 1)
         elif damage == "bytes":
             raw["wallet"] = raw["wallet"].replace(b"500", b"999", 1)
         elif damage == "cut":
