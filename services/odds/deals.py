@@ -9,8 +9,10 @@ decks fall in 5e15 ways, of 9e18 that fit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from itertools import combinations_with_replacement, product
+from math import factorial, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -54,21 +56,31 @@ class Deals:
         return {bet: {fate: next(deals) for fate in fates} for bet, fates in self._columns}
 
 
-def in_order(
-    kinds: int, cards: int, bets: Iterable[str], judge: Callable[[str, tuple[int, ...]], Judged]
-) -> Deals:
-    """The deals of few cards, each order a row of its own, every one judged."""
+Judge = Callable[[str, tuple[int, ...]], Judged]
+"""From a bet and the kinds of the cards, in the order they fell, to its fate."""
+
+
+def in_order(kinds: int, cards: int, bets: Iterable[str], judge: Judge) -> Deals:
+    """Deals of few cards, each order judged by itself."""
     falls = list(product(range(kinds), repeat=cards))
-    rows = np.array(falls, dtype=np.int64)
-    return Deals(
-        kinds, np.sort(rows), [_column(bet, [judge(bet, fall) for fall in falls]) for bet in bets]
-    )
+    ones = np.ones(len(falls), dtype=np.int64)
+    return Deals(kinds, np.sort(falls), [_judged(bet, falls, ones, judge) for bet in bets])
 
 
-def _column(bet: str, judged: Sequence[Judged]) -> Column:
-    """Where every row is one order."""
+def in_any_order(kinds: int, cards: int, bets: Iterable[str], judge: Judge) -> Deals:
+    """Deals of few cards whose order decides nothing: each set of them judged once."""
+    falls = list(combinations_with_replacement(range(kinds), cards))
+    all_orders = [
+        factorial(cards) // prod(map(factorial, Counter(fall).values())) for fall in falls
+    ]
+    orders = np.array(all_orders, dtype=np.int64)
+    return Deals(kinds, np.array(falls), [_judged(bet, falls, orders, judge) for bet in bets])
+
+
+def _judged(bet: str, falls: Sequence[tuple[int, ...]], orders: Whole, judge: Judge) -> Column:
+    judged = [judge(bet, fall) for fall in falls]
     fates = tuple(dict.fromkeys(judged))
     places = {fate: place for place, fate in enumerate(fates)}
-    orders = np.zeros((len(judged), len(fates)), dtype=np.int64)
-    orders[np.arange(len(judged)), [places[fate] for fate in judged]] = 1
-    return Column(bet, fates, orders)
+    counted = np.zeros((len(falls), len(fates)), dtype=np.int64)
+    counted[np.arange(len(falls)), [places[fate] for fate in judged]] = orders
+    return Column(bet, fates, counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -13,7 +14,7 @@ from services.games.baccarat_bets import JUDGES, PAYS, Dealt, dealt, judge
 from services.games.bets import Judged, Pays
 from services.games.cards import CARDS
 from services.games.odds import NO_COMMISSION, Odds
-from services.odds.compositions import Composition
+from services.odds.compositions import Composition, fresh
 from services.odds.outcomes import BetOdds
 
 FIVE_PER_CENT = Odds(1, 20)
@@ -73,6 +74,13 @@ def cards_of(composition: Composition) -> list[str]:
     """The cards of a pack."""
     pairs = zip(CARDS, composition.counts, strict=True)
     return [card for card, copies in pairs for _ in range(copies)]
+
+
+def some_cards(cards: int, seed: int) -> Composition:
+    """So many cards of eight decks, by chance."""
+    pack = cards_of(fresh(8))
+    random.Random(seed).shuffle(pack)
+    return of_cards(pack[:cards])
 
 
 def played(cards: Sequence[str]) -> Dealt:

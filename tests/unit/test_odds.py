@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 
 import pytest
@@ -248,18 +247,11 @@ def test_two_cards_of_a_small_pack_are_what_counting_their_orders_gives(text: st
         assert found.get("lost", 0) == Fraction(lost, len(judged))
 
 
-def shuffled(cards: int, seed: int) -> Composition:
-    """So many cards of eight decks."""
-    pack = facts.cards_of(fresh(8))
-    random.Random(seed).shuffle(pack)
-    return facts.of_cards(pack[:cards])
-
-
 @pytest.mark.parametrize("name", CARD_GAMES)
 @pytest.mark.parametrize("cards", [7, 30, 200])
 def test_a_return_is_the_mean_of_the_returns_behind_the_next_card(name: str, cards: int) -> None:
     """Whoever burns a card face down changes nothing: true of exact odds, and of no others."""
-    composition = shuffled(cards, seed=cards)
+    composition = facts.some_cards(cards, seed=cards)
     behind = dict.fromkeys(told(name), Fraction(0))
     for card, copies in zip(CARDS, composition.counts, strict=True):
         if copies:
@@ -279,9 +271,9 @@ def test_a_composition_knows_its_cards() -> None:
 
 def test_a_pack_that_a_round_may_exhaust_has_no_odds() -> None:
     with pytest.raises(TooFewCards, match="a round of baccarat may take 6 cards, 5 are left"):
-        told("baccarat", shuffled(5, seed=1))
+        told("baccarat", facts.some_cards(5, seed=1))
     with pytest.raises(TooFewCards, match="a round of two cards may take 2 cards, 1 are left"):
-        told("dragon_tiger", shuffled(1, seed=1))
+        told("dragon_tiger", facts.some_cards(1, seed=1))
 
 
 # ---- what rule sets declare --------------------------------------------------------------------
