@@ -259,6 +259,49 @@ def show_rules(
             raise typer.BadParameter(str(error), param_hint="RULESET") from None
 
 
+@app.command(epilog=EXIT_CODES)
+def odds(
+    game: Annotated[
+        str,
+        typer.Argument(
+            metavar="GAME",
+            help="baccarat, blackjack, roulette, sicbo, dragon_tiger or football_studio.",
+        ),
+    ],
+    rules: Annotated[
+        str,
+        typer.Option(
+            metavar="RULESET",
+            help="Other rules than the usual ones: ez; ace_only, both or none; la_partage; "
+            "atlantic_city or macau; tie_8, ace_high, ace_low, decks_6; several with commas.",
+        ),
+    ] = "",
+    seen: Annotated[
+        str | None,
+        typer.Option(metavar="CARDS", help="Cards that have left a fresh shoe, such as AS,TD."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The exact odds of every bet: each outcome's pay and probability, the return, the edge.
+
+    By enumeration, as fractions; in the first round of a fresh shoe unless --seen says what has
+    left it.
+    """
+    with _plainly():
+        from services.cli import odds as cli_odds
+        from services.odds.compositions import CardImpossible, TooFewCards
+
+        try:
+            name, left, told = cli_odds.exact(game, rules, seen)
+        except (cli_odds.OddsRefused, CardImpossible, TooFewCards) as error:
+            raise typer.BadParameter(str(error)) from None
+        if as_json:
+            _dump(cli_odds.as_json(game, name, told))
+        else:
+            for line in cli_odds.lines(name, left, told):
+                print(line)
+
+
 @log_app.command(epilog=EXIT_CODES)
 def head(
     data: Data = DATA,
