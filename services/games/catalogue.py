@@ -144,12 +144,15 @@ def blackjack(
     rounds_after_cut: int = 0,
 ) -> rule_set_pb2.RuleSet:
     """Blackjack for seven seats, with its side bets (rules BJ-1 to BJ-15)."""
+    usual = (peek, doubles, one_card_on_split_aces) == (Peek.ACE_ONLY, True, True)
     return named(
         rule_set_pb2.RuleSet(
             rule_set_id=BLACKJACK,
             version=1,
             game=rule_set_pb2.GAME_BLACKJACK,
-            bets=offers(blackjack_bets.PAYS, edges=_edges(BLACKJACK, decks)),
+            bets=offers(
+                blackjack_bets.PAYS, edges=_edges(BLACKJACK, decks, *() if usual else ("main",))
+            ),
             rounding=ROUNDINGS[rounding],
             decks=decks,
             cut_depth=cut_depth,
