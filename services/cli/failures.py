@@ -19,6 +19,7 @@ from services.kernel.store_scan import StoreDamaged, StoreMissing
 from services.kernel.streams import StreamMissing, StreamUnfit
 from services.kernel.tokens import BadTokenFile
 from services.kernel.witness import WitnessDamaged
+from services.odds.declared import EdgesWrong
 from services.shoe.custodian import KeyFileUnusable
 from services.shoe.generator import GeneratorFailed
 
@@ -26,6 +27,7 @@ EXPECTED = (
     AcceptedDamaged,
     BadSettings,
     BehaviourUnknown,
+    EdgesWrong,
     FolderInUse,
     GeneratorFailed,
     KeyFileUnusable,

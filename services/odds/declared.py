@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 from sabot.rules.v1 import rule_set_pb2
+from services.games.catalogue import PUBLISHED
 from services.odds.enumeration import odds_of
 from services.odds.outcomes import text_of
+
+
+class EdgesWrong(RuntimeError):
+    """A rule set of this build declares an edge that is not the enumerated one."""
+
+
+@lru_cache(maxsize=1)
+def require_published() -> None:
+    """Refuse to go on where a published rule set declares a wrong edge. Once in a process.
+
+    Raises EdgesWrong."""
+    require(published.default for published in PUBLISHED.values())
+
+
+def require(rule_sets: Iterable[rule_set_pb2.RuleSet]) -> None:
+    """Every edge that these declare is the enumerated one. Raises EdgesWrong."""
+    for rule_set in rule_sets:
+        found = faults(rule_set)
+        if found:
+            raise EdgesWrong(
+                f"rule set {rule_set.rule_set_id} version {rule_set.version}: {'; '.join(found)}"
+            )
 
 
 def edges(rule_set: rule_set_pb2.RuleSet) -> dict[str, Fraction]:

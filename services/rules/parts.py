@@ -8,13 +8,15 @@ from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
+from services.odds.declared import require_published
 from services.rules.domain.core import CORE
 from services.rules.servicer import RulesServicer
 
 
 def parts(settings: ServiceSettings) -> Parts:
-    """The games."""
+    """The games. Raises EdgesWrong where one declares what its enumeration does not give."""
     del settings
+    require_published()
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
         del process, projector, metrics

@@ -9,10 +9,11 @@ import pytest
 from sabot.rules.v1 import rule_set_pb2
 from services.games import roulette, sicbo, two_cards
 from services.games.cards import CARDS
+from services.games.catalogue import PUBLISHED
 from services.games.odds import Odds
 from services.odds import baccarat as baccarat_odds
 from services.odds.compositions import CardImpossible, Composition, TooFewCards, fresh
-from services.odds.declared import edges, faults
+from services.odds.declared import EdgesWrong, edges, faults, require, require_published
 from services.odds.enumeration import NotEnumerated, has_cards, odds_of
 from services.odds.outcomes import BetOdds, PayMissing, per_cent, text_of
 from tests.unit import odds_facts as facts
@@ -295,9 +296,21 @@ def test_declared_edges_are_held_against_the_enumeration(name: str) -> None:
         if one.bet in exact:
             one.edge = text_of(exact[one.bet])
     assert faults(rule_set) == []
+    require([rule_set])
     for one in rule_set.bets:
         was = one.edge
         one.edge = "1/1000"
         [fault] = faults(rule_set)
         assert fault.startswith(f"{one.bet} declares an edge of 1/1000; ")
+        with pytest.raises(EdgesWrong, match=f": {one.bet} declares an edge of 1/1000; "):
+            require([rule_set])
         one.edge = was
+
+
+def test_every_published_rule_set_declares_what_can_be_declared() -> None:
+    require_published()
+    for (rule_set_id, version), published in PUBLISHED.items():
+        declared = {one.bet: one.edge for one in published.default.bets if one.edge}
+        exact = {bet: text_of(edge) for bet, edge in edges(published.default).items()}
+        # The first baccarat was published before edges were declared, and never changes.
+        assert declared == ({} if (rule_set_id, version) == ("baccarat", 1) else exact)
