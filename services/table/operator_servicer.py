@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import operator_service_pb2 as operators
+from services.games.rule_set_faults import rule_set_faults
 from services.kernel.ask import Told, ask
 from services.kernel.call import Call, position_message, position_of, request_hash, rpc
 from services.kernel.edge import Edge
@@ -17,10 +21,14 @@ from services.kernel.errors import (
     Refused,
 )
 from services.kernel.tokens import Role
+from services.odds.declared import faults
+from services.refusals.table import BAD_TABLE_SPEC
 from services.table.answers import facts_of, obeyed
 from services.table.domain.events import ANSWERS
 from services.table.queries import TableQueries
 
+MAX_DETAIL = 2000
+"""Characters of what is wrong with a rule set: enough for a person to begin with."""
 _DEALERS = (Role.DEALER, Role.SUPERVISOR)
 _SUPERVISORS = (Role.SUPERVISOR,)
 _Order = (
@@ -47,7 +55,9 @@ class TableOperatorServicer:
     async def open_table(
         self, request: operators.OpenTableRequest, call: Call
     ) -> operators.OpenTableResponse:
-        """A table under rules, or other rules for an open one."""
+        """A table under rules, or other rules for an open one. The core cannot enumerate: what the
+        rules declare of the bets' edges is checked here."""
+        await asyncio.to_thread(_check_edges, request.spec.rule_set)
         body = tables.OpenTable(request_id=request.request_id, spec=request.spec)
         told = await self._order(body, tables.TableOpened, call, request.spec.table_id)
         if not isinstance(told.body, tables.TableOpened):
@@ -204,3 +214,13 @@ class TableOperatorServicer:
         noted: frozenset[type[Message]] = frozenset((log.InputNoted,))
         until = (noted | ANSWERS) - _KERNEL_ANSWERS
         return await ask(self._edge, self._queries, "table", body, call, partner="", until=until)
+
+
+def _check_edges(rule_set: rule_set_pb2.RuleSet) -> None:
+    """What a rule set declares is what its enumeration gives. What else is wrong with it the core
+    says. Raises Refused."""
+    if rule_set_faults(rule_set):
+        return
+    wrong = faults(rule_set)
+    if wrong:
+        raise Refused(BAD_TABLE_SPEC, {"detail": "; ".join(wrong)[:MAX_DETAIL]})
