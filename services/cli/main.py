@@ -147,6 +147,37 @@ def bench(
     raise typer.Exit(code)
 
 
+@app.command("rng-report", epilog=EXIT_CODES)
+def rng_report(
+    shoes: Annotated[int, typer.Option(min=100, help="How many shoes are drawn.")] = 20_000,
+    spins: Annotated[int, typer.Option(min=5_000, help="How many spins of a wheel.")] = 500_000,
+    dice: Annotated[int, typer.Option(min=5_000, help="How many rolls of three dice.")] = 300_000,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="A seeded generator instead of the system's: shows the tests only."),
+    ] = None,
+    raw: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all that is drawn, for other batteries."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw a picture of it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw shoes, spins and dice as the custodian does, and test that they are chance.
+
+    All tests are judged together at 99 %: of a perfect generator one report in a hundred fails.
+    """
+    with _plainly():
+        from services.cli.rng_report import Sizes, run_rng_report
+
+        code = run_rng_report(
+            Sizes(shoes, spins, dice), seed=seed, as_json=as_json, raw=raw, plot=plot
+        )
+    raise typer.Exit(code)
+
+
 # ---- the log and what it proves ----------------------------------------------------------------
 
 

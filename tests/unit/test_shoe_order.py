@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from itertools import permutations, product
 from math import factorial
@@ -14,10 +15,43 @@ from services.games.cards import pack
 from services.shoe.domain.order import below, order_of, orders_of, unranked
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 6, 7])
 def test_rng_01_numbers_and_orders_are_one_to_one(size: int) -> None:
     orders = [tuple(unranked(number, size)) for number in range(factorial(size))]
     assert orders == list(permutations(range(size)))
+
+
+@pytest.mark.parametrize("word_bits", range(9))
+def test_rng_01_every_result_below_every_bound_has_as_many_words(word_bits: int) -> None:
+    """All words of up to eight bits, for all bounds they reach: each result has equally many, and
+    fewer than that are drawn anew, never as many as half."""
+    words = 1 << word_bits
+    for bound in range(1, words + 1):
+        counts: Counter[int] = Counter()
+        rejected = 0
+        for word in range(words):
+            try:
+                counts[below(bound, word_bits, iter([word]).__next__)] += 1
+            except StopIteration:
+                rejected += 1
+        assert counts == dict.fromkeys(range(bound), words // bound)
+        assert rejected == words % bound
+        assert 2 * rejected < words
+
+
+@pytest.mark.parametrize(("bound", "accepted"), [(6, 252), (37, 222), (216, 216)])
+def test_rng_01_two_draws_are_as_independent_as_their_words(bound: int, accepted: int) -> None:
+    """All pairs of bytes, for dice and wheels: where none is drawn anew, each pair of results has
+    equally many pairs of bytes."""
+    results: list[int] = []
+    for byte in range(256):
+        drawn = iter([byte])
+        with contextlib.suppress(StopIteration):
+            results.append(below(bound, 8, drawn.__next__))
+    assert len(results) == accepted
+    pairs = Counter((one, other) for one in results for other in results)
+    assert set(pairs.values()) == {(accepted // bound) ** 2}
+    assert len(pairs) == bound**2
 
 
 @pytest.mark.parametrize("size", [3, 4])

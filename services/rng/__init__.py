@@ -1,0 +1,1 @@
+"""Whether numbers are chance: statistics over what was drawn. Nothing here draws."""
