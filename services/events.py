@@ -8,7 +8,9 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as shoe_floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as table_floor
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.entry import EventTypes
 
@@ -17,9 +19,10 @@ SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
 
 
 def event_types() -> EventTypes:
-    """Every message of every service's `events.proto`."""
+    """Every message of every service's `events.proto`, and of `floor_events.proto`."""
+    modules = (table, table_floor, limits, wallet, shoe, shoe_floor, rules, settlement)
     return EventTypes(
         GetMessageClass(descriptor)
-        for module in (table, limits, wallet, shoe, rules, settlement)
+        for module in modules
         for descriptor in module.DESCRIPTOR.message_types_by_name.values()
     )

@@ -67,8 +67,11 @@ def rpc(
     return mark
 
 
-EVERY_ROLE = frozenset(Role)
-"""For methods that any operator may call."""
+EVERY_ROLE = frozenset(Role) - {Role.DEVICE}
+"""For methods that any person among the operators may call. A device's token lies where the device
+stands: it opens only what names its role."""
+EVERY_ROLE_AND_DEVICES = frozenset(Role)
+"""For what everyone may see of a table."""
 
 
 @dataclass(frozen=True, slots=True)

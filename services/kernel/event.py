@@ -55,6 +55,9 @@ class Event(NamedTuple):
     """Whether this input failed before and an operator has it decided again."""
     traceparent: str = ""
     """W3C trace context; a core never looks at it."""
+    edge_us: int = 0
+    """Inputs: when their edge took them, by its clock, microseconds since 1970 UTC. Log time may be
+    later, where another edge's clock is ahead. Answers: 0."""
 
 
 class InvariantViolated(Exception):

@@ -280,6 +280,7 @@ class LogReader:
                     state.behaviour,
                     False,
                     proto.note.traceparent,
+                    proto.time_us if is_input else 0,
                 )
             )
 

@@ -3,7 +3,8 @@
 The token file is a JSON object, readable by its owner only:
 
     {"<sha256 of a token, hex>": {"partner": "north"},
-     "<sha256 of a token, hex>": {"operator": "anna", "roles": ["dealer", "supervisor"]}}
+     "<sha256 of a token, hex>": {"operator": "anna", "roles": ["dealer", "supervisor"]},
+     "<sha256 of a token, hex>": {"operator": "wheel-7", "roles": ["device"]}}
 
 It is read again when it changes, so a token is revoked without a restart; a changed file that is
 not valid leaves the former tokens in force and is logged.
@@ -40,6 +41,8 @@ class Role(Enum):
     DEALER = "dealer"
     SUPERVISOR = "supervisor"
     AUDITOR = "auditor"
+    DEVICE = "device"
+    """No person: a scanner, a sensor, a camera. It tells what it sees, and may see what all may."""
 
 
 @dataclass(frozen=True, slots=True)

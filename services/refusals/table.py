@@ -238,6 +238,29 @@ ACTION_PENDING = Reason(
     "The seat's further stake is not decided yet; wait for its outcome.",
     "La mise supplémentaire de cette place n'est pas encore décidée ; attendez son issue.",
 )
+NOT_ON_FLOOR = Reason(
+    "NOT_ON_FLOOR",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The outcomes of table {table_id} are drawn, not told from the floor.",
+    "Les résultats de la table {table_id} sont tirés, et non transmis par la salle.",
+)
+CORRECTION_PENDING = Reason(
+    "CORRECTION_PENDING",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "A correction of round {round_id} is not decided yet; ask again with a new request id.",
+    "Une correction de la manche {round_id} n'est pas encore décidée ; redemandez avec un autre"
+    " identifiant.",
+)
+NOT_CORRECTABLE = Reason(
+    "NOT_CORRECTABLE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "Bettors have acted on what was told in round {round_id}: it can be voided, not corrected.",
+    "Des parieurs ont agi d'après ce qui était annoncé dans la manche {round_id} : elle peut être"
+    " annulée, non corrigée.",
+)
 
 REASONS = (
     TABLE_NOT_FOUND,
@@ -272,6 +295,9 @@ REASONS = (
     ACTION_NOT_ALLOWED,
     BAD_EXTRA_STAKE,
     ACTION_PENDING,
+    NOT_ON_FLOOR,
+    CORRECTION_PENDING,
+    NOT_CORRECTABLE,
 )
 
 REFUSALS: Mapping[int, Reason] = {
@@ -306,6 +332,9 @@ REFUSALS: Mapping[int, Reason] = {
     table.REFUSAL_ACTION_NOT_ALLOWED: ACTION_NOT_ALLOWED,
     table.REFUSAL_BAD_EXTRA_STAKE: BAD_EXTRA_STAKE,
     table.REFUSAL_ACTION_PENDING: ACTION_PENDING,
+    table.REFUSAL_NOT_ON_FLOOR: NOT_ON_FLOOR,
+    table.REFUSAL_CORRECTION_PENDING: CORRECTION_PENDING,
+    table.REFUSAL_NOT_CORRECTABLE: NOT_CORRECTABLE,
 }
 """Every `sabot.table.v1.Refusal` but the unspecified one."""
 

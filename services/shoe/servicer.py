@@ -6,7 +6,7 @@ import hashlib
 
 from sabot.shoe.v1 import events_pb2 as events
 from sabot.shoe.v1 import shoe_service_pb2 as shoes
-from services.kernel.call import EVERY_ROLE, Call, position_message, rpc
+from services.kernel.call import EVERY_ROLE_AND_DEVICES, Call, position_message, rpc
 from services.kernel.edge import Edge
 from services.kernel.errors import Refused
 from services.refusals.table import SHOE_NOT_FOUND
@@ -19,7 +19,7 @@ class ShoeServicer:
     def __init__(self, edge: Edge) -> None:
         self._edge = edge
 
-    @rpc(partners=True, roles=EVERY_ROLE)
+    @rpc(partners=True, roles=EVERY_ROLE_AND_DEVICES)
     async def get_shoe(self, request: shoes.GetShoeRequest, call: Call) -> shoes.GetShoeResponse:
         """A shoe's commitments, and the cards that lay open so far with what proves them."""
         del call

@@ -31,6 +31,8 @@ MAX_DETAIL = 2000
 """Characters of what is wrong with a rule set: enough for a person to begin with."""
 _DEALERS = (Role.DEALER, Role.SUPERVISOR)
 _SUPERVISORS = (Role.SUPERVISOR,)
+_CALLERS = (Role.DEALER, Role.SUPERVISOR, Role.DEVICE)
+"""Who may say that there are no more bets: a table's own sensor too."""
 _Order = (
     tables.OpenTable
     | tables.CloseTable
@@ -98,7 +100,7 @@ class TableOperatorServicer:
             replayed=told.replayed,
         )
 
-    @rpc(roles=_DEALERS, deadline=True)
+    @rpc(roles=_CALLERS, deadline=True)
     async def close_betting(
         self, request: operators.CloseBettingRequest, call: Call
     ) -> operators.CloseBettingResponse:

@@ -13,6 +13,7 @@ from sabot.table.v1 import events_pb2 as tables
 from services.kernel.ask import ask, await_position
 from services.kernel.call import (
     EVERY_ROLE,
+    EVERY_ROLE_AND_DEVICES,
     Call,
     fill_page,
     open_token,
@@ -73,7 +74,7 @@ class PartnerServicer:
 
     # ---- tables and rounds ---------------------------------------------------------------------
 
-    @rpc(partners=True, roles=EVERY_ROLE)
+    @rpc(partners=True, roles=EVERY_ROLE_AND_DEVICES)
     async def list_tables(
         self, request: partners.ListTablesRequest, call: Call
     ) -> partners.ListTablesResponse:
@@ -91,7 +92,7 @@ class PartnerServicer:
             response.next_page_token = seal_token(scope, found[count - 1].spec.table_id)
         return response
 
-    @rpc(partners=True, roles=EVERY_ROLE)
+    @rpc(partners=True, roles=EVERY_ROLE_AND_DEVICES)
     async def get_table(
         self, request: partners.GetTableRequest, call: Call
     ) -> partners.GetTableResponse:
@@ -102,7 +103,7 @@ class PartnerServicer:
             raise Refused(TABLE_NOT_FOUND, {"table_id": request.table_id})
         return partners.GetTableResponse(table=table)
 
-    @rpc(partners=True, roles=EVERY_ROLE)
+    @rpc(partners=True, roles=EVERY_ROLE_AND_DEVICES)
     async def watch_table(
         self, request: partners.WatchTableRequest, call: Call
     ) -> AsyncIterator[partners.WatchTableResponse]:
@@ -115,7 +116,7 @@ class PartnerServicer:
         async for message in self._tables.watch(table_id, resume):
             yield message
 
-    @rpc(partners=True, roles=EVERY_ROLE)
+    @rpc(partners=True, roles=EVERY_ROLE_AND_DEVICES)
     async def get_round(
         self, request: partners.GetRoundRequest, call: Call
     ) -> partners.GetRoundResponse:

@@ -12,11 +12,13 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]  # ship
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # the same
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.shoe.v1 import floor_events_pb2 as floors
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.errors_doc import SECTIONS, document
 from services.kernel import errors
 from services.kernel.errors import BrokenRule, FieldViolation, Reason, Refused, Retry, status_of
+from services.refusals import floor as floor_refusals
 from services.refusals.limits import ABOVE_MAXIMUM, LIMITS
 from services.refusals.limits import refused as limits_refused
 from services.refusals.table import REFUSALS
@@ -83,8 +85,13 @@ def test_vis_6_each_reason_has_both_languages_with_the_same_facts(reason: Reason
 
 @pytest.mark.parametrize(
     ("enum", "mapping"),
-    [(tables.Refusal, REFUSALS), (limits.Limit, LIMITS), (wallets.Decline, DECLINES)],
-    ids=["Refusal", "Limit", "Decline"],
+    [
+        (tables.Refusal, REFUSALS),
+        (limits.Limit, LIMITS),
+        (wallets.Decline, DECLINES),
+        (floors.FloorRefusal, floor_refusals.REFUSALS),
+    ],
+    ids=["Refusal", "Limit", "Decline", "FloorRefusal"],
 )
 def test_each_value_that_a_core_may_refuse_with_is_mapped(
     enum: Any, mapping: dict[int, Reason]
@@ -101,6 +108,22 @@ def test_the_facts_of_the_table_fill_every_text_of_its_refusals(refusal: int) ->
 @pytest.mark.parametrize("decline", DECLINES)
 def test_account_and_request_fill_every_text_of_the_wallets_declines(decline: int) -> None:
     assert status_of(declined(decline, {"request_id": "r", "account_id": "a"})).message
+
+
+@pytest.mark.parametrize("refusal", floor_refusals.REFUSALS)
+def test_every_refusal_of_the_floor_has_the_facts_of_its_text(
+    refusal: floors.FloorRefusal.ValueType,
+) -> None:
+    assert status_of(floor_refusals.rejected(floors.FloorRejected(refusal=refusal))).message
+
+
+def test_a_fault_is_a_refusal_where_what_was_told_was_not_taken() -> None:
+    for fault in floors.FloorFault.values():
+        body = floors.FloorFaultFound(fault=fault, told="KS", told_before="KD")
+        refused = floor_refusals.faulty(body)
+        assert (refused is not None) == (fault in floor_refusals.FAULTS)
+        if refused is not None:
+            assert "KS" in status_of(refused).message
 
 
 def test_a_value_that_nobody_knows_is_told_as_such() -> None:

@@ -67,6 +67,7 @@ def test_log_time_never_goes_back_and_is_taken_from_inputs_alone() -> None:
     late = log.append("limits.in", input_entry("w", 1, open_table("x"), time_us=400))
     then = log.append("table.in", input_entry("w", 2, open_table("b"), time_us=700))
     assert [e.events[0].time_us for e in (first, late, then)] == [500, 500, 700]
+    assert [e.events[0].edge_us for e in (first, late, then)] == [500, 400, 700]
 
 
 def test_a_behaviour_holds_from_its_own_position_on() -> None:

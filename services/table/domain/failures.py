@@ -11,12 +11,14 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as shoe_floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as table_floor
 from sabot.wallet.v1 import events_pb2 as wallet
 
 
 def _types() -> dict[str, type[Message]]:
-    files = (limits, rules, settlement, shoe, table, wallet)
+    files = (limits, rules, settlement, shoe, shoe_floor, table, table_floor, wallet)
     found: dict[str, type[Message]] = {}
     for file in files:
         descriptors: list[Descriptor] = list(file.DESCRIPTOR.message_types_by_name.values())

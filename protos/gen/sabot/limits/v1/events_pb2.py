@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from sabot.table.v1 import bet_pb2 as sabot_dot_table_dot_v1_dot_bet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/limits/v1/events.proto\x12\x0fsabot.limits.v1\x1a\x18sabot/table/v1/bet.proto\"\xd2\x01\n\tViolation\x12%\n\x05limit\x18\x01 \x01(\x0e\x32\x16.sabot.limits.v1.Limit\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x15\n\rallowed_minor\x18\x03 \x01(\x03\x12\x16\n\x0ewould_be_minor\x18\x04 \x01(\x03\x12\x0f\n\x07\x61gainst\x18\x05 \x01(\t\x12\x10\n\x08position\x18\x06 \x01(\t\x12\x15\n\rallowed_count\x18\x07 \x01(\r\x12\x16\n\x0ewould_be_count\x18\x08 \x01(\r\x12\x10\n\x08of_count\x18\t \x01(\r\"\xba\x01\n\x0c\x42\x65tsApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xc0\x01\n\x0b\x42\x65tsRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\x83\x01\n\x12WithdrawalApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\"\xa0\x01\n\x11WithdrawalRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\"f\n\x0f\x44\x65positApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"V\n\nBookClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"0\n\nBookVoided\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xb4\x02\n\x05Limit\x12\x15\n\x11LIMIT_UNSPECIFIED\x10\x00\x12\x17\n\x13LIMIT_BELOW_MINIMUM\x10\x01\x12\x17\n\x13LIMIT_ABOVE_MAXIMUM\x10\x02\x12\x14\n\x10LIMIT_STAKE_STEP\x10\x03\x12\x18\n\x14LIMIT_OPPOSITE_SIDES\x10\x04\x12\x15\n\x11LIMIT_BOOK_CLOSED\x10\x05\x12\x10\n\x0cLIMIT_FAILED\x10\x06\x12\x19\n\x15LIMIT_SIDE_BET_CLOSED\x10\x07\x12\x15\n\x11LIMIT_NO_MAIN_BET\x10\x08\x12\x14\n\x10LIMIT_DIFFERENCE\x10\t\x12\x12\n\x0eLIMIT_COVERAGE\x10\n\x12\x19\n\x15LIMIT_ACCOUNT_MAXIMUM\x10\x0b\x12\x12\n\x0eLIMIT_EXPOSURE\x10\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/limits/v1/events.proto\x12\x0fsabot.limits.v1\x1a\x18sabot/table/v1/bet.proto\"\xd2\x01\n\tViolation\x12%\n\x05limit\x18\x01 \x01(\x0e\x32\x16.sabot.limits.v1.Limit\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x15\n\rallowed_minor\x18\x03 \x01(\x03\x12\x16\n\x0ewould_be_minor\x18\x04 \x01(\x03\x12\x0f\n\x07\x61gainst\x18\x05 \x01(\t\x12\x10\n\x08position\x18\x06 \x01(\t\x12\x15\n\rallowed_count\x18\x07 \x01(\r\x12\x16\n\x0ewould_be_count\x18\x08 \x01(\r\x12\x10\n\x08of_count\x18\t \x01(\r\"\xba\x01\n\x0c\x42\x65tsApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xc0\x01\n\x0b\x42\x65tsRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xa5\x01\n\x12WithdrawalApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12\x12\n\npartner_id\x18\x06 \x01(\t\x12\x0c\n\x04late\x18\x07 \x01(\x08\"\xb4\x01\n\x11WithdrawalRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12\x12\n\npartner_id\x18\x07 \x01(\t\"f\n\x0f\x44\x65positApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"V\n\nBookClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"0\n\nBookVoided\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xb4\x02\n\x05Limit\x12\x15\n\x11LIMIT_UNSPECIFIED\x10\x00\x12\x17\n\x13LIMIT_BELOW_MINIMUM\x10\x01\x12\x17\n\x13LIMIT_ABOVE_MAXIMUM\x10\x02\x12\x14\n\x10LIMIT_STAKE_STEP\x10\x03\x12\x18\n\x14LIMIT_OPPOSITE_SIDES\x10\x04\x12\x15\n\x11LIMIT_BOOK_CLOSED\x10\x05\x12\x10\n\x0cLIMIT_FAILED\x10\x06\x12\x19\n\x15LIMIT_SIDE_BET_CLOSED\x10\x07\x12\x15\n\x11LIMIT_NO_MAIN_BET\x10\x08\x12\x14\n\x10LIMIT_DIFFERENCE\x10\t\x12\x12\n\x0eLIMIT_COVERAGE\x10\n\x12\x19\n\x15LIMIT_ACCOUNT_MAXIMUM\x10\x0b\x12\x12\n\x0eLIMIT_EXPOSURE\x10\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.limits.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LIMIT']._serialized_start=1212
-  _globals['_LIMIT']._serialized_end=1520
+  _globals['_LIMIT']._serialized_start=1266
+  _globals['_LIMIT']._serialized_end=1574
   _globals['_VIOLATION']._serialized_start=76
   _globals['_VIOLATION']._serialized_end=286
   _globals['_BETSAPPROVED']._serialized_start=289
@@ -41,13 +41,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BETSREFUSED']._serialized_start=478
   _globals['_BETSREFUSED']._serialized_end=670
   _globals['_WITHDRAWALAPPROVED']._serialized_start=673
-  _globals['_WITHDRAWALAPPROVED']._serialized_end=804
-  _globals['_WITHDRAWALREFUSED']._serialized_start=807
-  _globals['_WITHDRAWALREFUSED']._serialized_end=967
-  _globals['_DEPOSITAPPROVED']._serialized_start=969
-  _globals['_DEPOSITAPPROVED']._serialized_end=1071
-  _globals['_BOOKCLOSED']._serialized_start=1073
-  _globals['_BOOKCLOSED']._serialized_end=1159
-  _globals['_BOOKVOIDED']._serialized_start=1161
-  _globals['_BOOKVOIDED']._serialized_end=1209
+  _globals['_WITHDRAWALAPPROVED']._serialized_end=838
+  _globals['_WITHDRAWALREFUSED']._serialized_start=841
+  _globals['_WITHDRAWALREFUSED']._serialized_end=1021
+  _globals['_DEPOSITAPPROVED']._serialized_start=1023
+  _globals['_DEPOSITAPPROVED']._serialized_end=1125
+  _globals['_BOOKCLOSED']._serialized_start=1127
+  _globals['_BOOKCLOSED']._serialized_end=1213
+  _globals['_BOOKVOIDED']._serialized_start=1215
+  _globals['_BOOKVOIDED']._serialized_end=1263
 # @@protoc_insertion_point(module_scope)

@@ -259,6 +259,8 @@ class WithdrawalApproved(_message.Message):
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -267,6 +269,10 @@ class WithdrawalApproved(_message.Message):
     """The table."""
     round_id: _builtins.str
     """The round."""
+    partner_id: _builtins.str
+    """On the floor: the account's partner, where the withdrawal takes effect as betting closes."""
+    late: _builtins.bool
+    """Whether the bets were late."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets."""
@@ -279,10 +285,12 @@ class WithdrawalApproved(_message.Message):
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
+        partner_id: _builtins.str = ...,
+        late: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "late", b"late", "partner_id", b"partner_id", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -300,6 +308,7 @@ class WithdrawalRefused(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     BET_IDS_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -308,6 +317,8 @@ class WithdrawalRefused(_message.Message):
     """The table."""
     round_id: _builtins.str
     """The round."""
+    partner_id: _builtins.str
+    """On the floor: the account's partner, where the withdrawal was to take effect as betting closes."""
     @_builtins.property
     def bet_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The bets that stay on."""
@@ -325,10 +336,11 @@ class WithdrawalRefused(_message.Message):
         round_id: _builtins.str = ...,
         bet_ids: _abc.Iterable[_builtins.str] | None = ...,
         violations: _abc.Iterable[Global___Violation] | None = ...,
+        partner_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet_ids", b"bet_ids", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet_ids", b"bet_ids", "partner_id", b"partner_id", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,8 +16,10 @@ from sabot.partner.v1 import roads_pb2 as _roads_pb2
 from sabot.rules.v1 import events_pb2 as _events_pb2_1
 from sabot.settlement.v1 import events_pb2 as _events_pb2_3
 from sabot.shoe.v1 import events_pb2 as _events_pb2
+from sabot.shoe.v1 import floor_events_pb2 as _floor_events_pb2_1
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2_2
+from sabot.table.v1 import floor_events_pb2 as _floor_events_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
 from sabot.wallet.v1 import events_pb2 as _events_pb2_4
 import builtins as _builtins
@@ -91,6 +93,8 @@ class _BetStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BetState.Val
     """The round was voided and the stake returned."""
     BET_STATE_SETTLED: _BetState.ValueType  # 6
     """Settled."""
+    BET_STATE_LATE: _BetState.ValueType  # 7
+    """At a table on the floor: later than the dealer's call, and returned."""
 
 class BetState(_BetState, metaclass=_BetStateEnumTypeWrapper):
     """How far along a bet is."""
@@ -109,6 +113,8 @@ BET_STATE_VOIDED: BetState.ValueType  # 5
 """The round was voided and the stake returned."""
 BET_STATE_SETTLED: BetState.ValueType  # 6
 """Settled."""
+BET_STATE_LATE: BetState.ValueType  # 7
+"""At a table on the floor: later than the dealer's call, and returned."""
 Global___BetState: _TypeAlias = BetState  # noqa: Y015
 
 @_typing.final
@@ -130,6 +136,8 @@ class Round(_message.Message):
     RESULT_FIELD_NUMBER: _builtins.int
     VOID_REASON_FIELD_NUMBER: _builtins.int
     ROAD_FIELD_NUMBER: _builtins.int
+    TOSSES_FIELD_NUMBER: _builtins.int
+    CORRECTED_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """Its id."""
     table_id: _builtins.str
@@ -146,6 +154,8 @@ class Round(_message.Message):
     """Whether it stands still."""
     void_reason: _events_pb2_2.RoundReason.ValueType
     """Why it was voided."""
+    corrected: _builtins.bool
+    """Whether a supervisor corrected something that was misread."""
     @_builtins.property
     def open_time(self) -> _timestamp_pb2.Timestamp:
         """When it opened, by the log."""
@@ -168,6 +178,10 @@ class Round(_message.Message):
         in games without roads.
         """
 
+    @_builtins.property
+    def tosses(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toss]:
+        """The spins of a wheel, or the rolls of dice, so far: those that did not count too."""
+
     def __init__(
         self,
         *,
@@ -184,14 +198,52 @@ class Round(_message.Message):
         result: _events_pb2_1.Result | None = ...,
         void_reason: _events_pb2_2.RoundReason.ValueType = ...,
         road: _roads_pb2.RoadResult | None = ...,
+        tosses: _abc.Iterable[Global___Toss] | None = ...,
+        corrected: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "open_time", b"open_time", "result", b"result", "road", b"road"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "void_reason", b"void_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "void_reason", b"void_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Round: _TypeAlias = Round  # noqa: Y015
+
+@_typing.final
+class Toss(_message.Message):
+    """A spin of a wheel or a roll of dice as everyone may see it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBERS_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    INVALID_FIELD_NUMBER: _builtins.int
+    attempt: _builtins.int
+    """Counts the round's spins or rolls, from 1."""
+    source: _events_pb2.CardSource.ValueType
+    """Where it comes from."""
+    invalid: _events_pb2.InvalidReason.ValueType
+    """Why it does not count; unspecified where it does."""
+    @_builtins.property
+    def numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The number, or three dice; empty where it did not count."""
+
+    def __init__(
+        self,
+        *,
+        attempt: _builtins.int = ...,
+        numbers: _abc.Iterable[_builtins.int] | None = ...,
+        source: _events_pb2.CardSource.ValueType = ...,
+        invalid: _events_pb2.InvalidReason.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "invalid", b"invalid", "numbers", b"numbers", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Toss: _TypeAlias = Toss  # noqa: Y015
 
 @_typing.final
 class Table(_message.Message):
@@ -480,8 +532,13 @@ class WithdrawBetsResponse(_message.Message):
     BETS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     REPLAYED_FIELD_NUMBER: _builtins.int
+    AT_CLOSE_FIELD_NUMBER: _builtins.int
     replayed: _builtins.bool
     """Whether this is the outcome of an earlier request with this id."""
+    at_close: _builtins.bool
+    """At a table on the floor: the withdrawal is noted, and takes effect when betting closes, if it was
+    made before the dealer's call. Until then the bets stand; WatchBets tells what became of them.
+    """
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets taken back."""
@@ -496,10 +553,11 @@ class WithdrawBetsResponse(_message.Message):
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         position: _entry_pb2.Position | None = ...,
         replayed: _builtins.bool = ...,
+        at_close: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "position", b"position", "replayed", b"replayed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_close", b"at_close", "bets", b"bets", "position", b"position", "replayed", b"replayed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -992,6 +1050,10 @@ class RequestOutcome(_message.Message):
     ORDER_REJECTED_FIELD_NUMBER: _builtins.int
     ACCOUNT_BLOCKED_FIELD_NUMBER: _builtins.int
     ACCOUNT_UNBLOCKED_FIELD_NUMBER: _builtins.int
+    WITHDRAWAL_NOTED_FIELD_NUMBER: _builtins.int
+    CARD_CORRECTED_FIELD_NUMBER: _builtins.int
+    OUTCOME_CORRECTED_FIELD_NUMBER: _builtins.int
+    CORRECTION_REJECTED_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
     @_builtins.property
@@ -1082,6 +1144,22 @@ class RequestOutcome(_message.Message):
     def account_unblocked(self) -> _events_pb2_4.AccountUnblocked:
         """The block was lifted."""
 
+    @_builtins.property
+    def withdrawal_noted(self) -> _floor_events_pb2.WithdrawalNoted:
+        """The withdrawal of bets takes effect when betting closes, if it was made in time."""
+
+    @_builtins.property
+    def card_corrected(self) -> _floor_events_pb2_1.CardCorrected:
+        """A card was corrected."""
+
+    @_builtins.property
+    def outcome_corrected(self) -> _floor_events_pb2_1.OutcomeCorrected:
+        """A spin or a roll was corrected."""
+
+    @_builtins.property
+    def correction_rejected(self) -> _floor_events_pb2_1.FloorRejected:
+        """The shoe refused a correction."""
+
     def __init__(
         self,
         *,
@@ -1108,12 +1186,16 @@ class RequestOutcome(_message.Message):
         order_rejected: _events_pb2_2.OrderRejected | None = ...,
         account_blocked: _events_pb2_4.AccountBlocked | None = ...,
         account_unblocked: _events_pb2_4.AccountUnblocked | None = ...,
+        withdrawal_noted: _floor_events_pb2.WithdrawalNoted | None = ...,
+        card_corrected: _floor_events_pb2_1.CardCorrected | None = ...,
+        outcome_corrected: _floor_events_pb2_1.OutcomeCorrected | None = ...,
+        correction_rejected: _floor_events_pb2_1.FloorRejected | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 

@@ -26,21 +26,21 @@ from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 from sabot.rules.v1 import events_pb2 as sabot_dot_rules_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asabot/shoe/v1/events.proto\x12\rsabot.shoe.v1\x1a\x18sabot/log/v1/entry.proto\x1a\x1bsabot/rules/v1/events.proto\"\xb1\x01\n\x08SealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x64\x65\x63ks\x18\x04 \x01(\r\x12\x13\n\x0b\x63ommitments\x18\x05 \x01(\x0c\x12\x14\n\x0csealed_order\x18\x06 \x01(\x0c\x12\x0e\n\x06key_id\x18\x07 \x01(\t\x12(\n\x08\x61sked_by\x18\x08 \x01(\x0b\x32\x16.sabot.log.v1.Position\"1\n\x04\x43\x61rd\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\x0c\n\x04salt\x18\x03 \x01(\x0c\"\xb9\x01\n\tOpenCards\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x06 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xb7\x01\n\tCheckHole\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\r\n\x05index\x18\x04 \x01(\r\x12\x11\n\tblackjack\x18\x05 \x01(\x08\x12)\n\x06source\x18\x06 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xf6\x01\n\nRecordSpin\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06number\x18\x04 \x01(\r\x12\r\n\x05turns\x18\x05 \x01(\r\x12/\n\tdirection\x18\x06 \x01(\x0e\x32\x1c.sabot.shoe.v1.SpinDirection\x12)\n\x06source\x18\x07 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x08 \x01(\t\x12(\n\x08\x61sked_by\x18\t \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xb4\x01\n\nRecordDice\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04\x64ice\x18\x04 \x03(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\x12(\n\x08\x61sked_by\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\"}\n\nRevealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12(\n\x08\x61sked_by\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\"{\n\nShoeOpened\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x63\x61rds\x18\x04 \x01(\r\x12\x0e\n\x06\x63ut_at\x18\x05 \x01(\r\x12\x0c\n\x04root\x18\x06 \x01(\x0c\x12\r\n\x05ready\x18\x07 \x01(\x08\"\x93\x01\n\x0b\x43\x61rdsBurned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12#\n\x06opened\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12\x11\n\tface_down\x18\x04 \x01(\r\x12)\n\x06reason\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.BurnReason\"L\n\tDealtCard\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\"\n\x04hand\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.Hand\"\x95\x01\n\nCardsDealt\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\'\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x18.sabot.shoe.v1.DealtCard\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"\x80\x01\n\x0bHoleChecked\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x11\n\tblackjack\x18\x04 \x01(\x08\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"\x8b\x01\n\tWheelSpun\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06number\x18\x04 \x01(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"t\n\x0fSpinInvalidated\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12,\n\x06reason\x18\x04 \x01(\x0e\x32\x1c.sabot.shoe.v1.InvalidReason\"\x8a\x01\n\nDiceRolled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04\x64ice\x18\x04 \x03(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"Z\n\x0e\x43utCardReached\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x13\n\x0brounds_left\x18\x04 \x01(\r\"A\n\nShoeRanOut\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\"D\n\nShoeClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x13\n\x0bnext_number\x18\x03 \x01(\r\"1\n\x0cShoeRevealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t*r\n\nCardSource\x12\x1b\n\x17\x43\x41RD_SOURCE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43\x41RD_SOURCE_VIRTUAL\x10\x01\x12\x16\n\x12\x43\x41RD_SOURCE_DEVICE\x10\x02\x12\x16\n\x12\x43\x41RD_SOURCE_MANUAL\x10\x03*d\n\rSpinDirection\x12\x1e\n\x1aSPIN_DIRECTION_UNSPECIFIED\x10\x00\x12\x1a\n\x16SPIN_DIRECTION_AGAINST\x10\x01\x12\x17\n\x13SPIN_DIRECTION_WITH\x10\x02*}\n\nBurnReason\x12\x1b\n\x17\x42URN_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42URN_REASON_SHOE_START\x10\x01\x12\x1a\n\x16\x42URN_REASON_ROUND_OVER\x10\x02\x12\x1a\n\x16\x42URN_REASON_NOT_CALLED\x10\x03*u\n\rInvalidReason\x12\x1e\n\x1aINVALID_REASON_UNSPECIFIED\x10\x00\x12 \n\x1cINVALID_REASON_TOO_FEW_TURNS\x10\x01\x12\"\n\x1eINVALID_REASON_WRONG_DIRECTION\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asabot/shoe/v1/events.proto\x12\rsabot.shoe.v1\x1a\x18sabot/log/v1/entry.proto\x1a\x1bsabot/rules/v1/events.proto\"\xb1\x01\n\x08SealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x64\x65\x63ks\x18\x04 \x01(\r\x12\x13\n\x0b\x63ommitments\x18\x05 \x01(\x0c\x12\x14\n\x0csealed_order\x18\x06 \x01(\x0c\x12\x0e\n\x06key_id\x18\x07 \x01(\t\x12(\n\x08\x61sked_by\x18\x08 \x01(\x0b\x32\x16.sabot.log.v1.Position\"1\n\x04\x43\x61rd\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\x0c\n\x04salt\x18\x03 \x01(\x0c\"\xb9\x01\n\tOpenCards\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x06 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xb7\x01\n\tCheckHole\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\r\n\x05index\x18\x04 \x01(\r\x12\x11\n\tblackjack\x18\x05 \x01(\x08\x12)\n\x06source\x18\x06 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12(\n\x08\x61sked_by\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xb8\x02\n\nRecordSpin\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06number\x18\x04 \x01(\r\x12\r\n\x05turns\x18\x05 \x01(\r\x12/\n\tdirection\x18\x06 \x01(\x0e\x32\x1c.sabot.shoe.v1.SpinDirection\x12)\n\x06source\x18\x07 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x08 \x01(\t\x12(\n\x08\x61sked_by\x18\t \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\nrequest_id\x18\n \x01(\t\x12\x14\n\x0crequest_hash\x18\x0b \x01(\x0c\x12\x16\n\x0e\x64\x65vice_time_us\x18\x0c \x01(\x03\"\xf6\x01\n\nRecordDice\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04\x64ice\x18\x04 \x03(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\x12(\n\x08\x61sked_by\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x14\n\x0crequest_hash\x18\t \x01(\x0c\x12\x16\n\x0e\x64\x65vice_time_us\x18\n \x01(\x03\"}\n\nRevealShoe\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\"\n\x05\x63\x61rds\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12(\n\x08\x61sked_by\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x8a\x01\n\nShoeOpened\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\r\n\x05\x63\x61rds\x18\x04 \x01(\r\x12\x0e\n\x06\x63ut_at\x18\x05 \x01(\r\x12\x0c\n\x04root\x18\x06 \x01(\x0c\x12\r\n\x05ready\x18\x07 \x01(\x08\x12\r\n\x05packs\x18\x08 \x03(\t\"\xce\x01\n\x0b\x43\x61rdsBurned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12#\n\x06opened\x18\x03 \x03(\x0b\x32\x13.sabot.shoe.v1.Card\x12\x11\n\tface_down\x18\x04 \x01(\r\x12)\n\x06reason\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.BurnReason\x12)\n\x06source\x18\x06 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x07 \x01(\t\"w\n\tDealtCard\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\t\x12\"\n\x04hand\x18\x03 \x01(\x0e\x32\x14.sabot.rules.v1.Hand\x12)\n\x06source\x18\x04 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"\xa5\x01\n\nCardsDealt\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\'\n\x05\x63\x61rds\x18\x04 \x03(\x0b\x32\x18.sabot.shoe.v1.DealtCard\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"\x80\x01\n\x0bHoleChecked\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x11\n\tblackjack\x18\x04 \x01(\x08\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\"\x8b\x01\n\tWheelSpun\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06number\x18\x04 \x01(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"t\n\x0fSpinInvalidated\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12,\n\x06reason\x18\x04 \x01(\x0e\x32\x1c.sabot.shoe.v1.InvalidReason\"\x8a\x01\n\nDiceRolled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04\x64ice\x18\x04 \x03(\r\x12)\n\x06source\x18\x05 \x01(\x0e\x32\x19.sabot.shoe.v1.CardSource\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\"Z\n\x0e\x43utCardReached\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x13\n\x0brounds_left\x18\x04 \x01(\r\"A\n\nShoeRanOut\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\"D\n\nShoeClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t\x12\x13\n\x0bnext_number\x18\x03 \x01(\r\"1\n\x0cShoeRevealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x0f\n\x07shoe_id\x18\x02 \x01(\t*r\n\nCardSource\x12\x1b\n\x17\x43\x41RD_SOURCE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43\x41RD_SOURCE_VIRTUAL\x10\x01\x12\x16\n\x12\x43\x41RD_SOURCE_DEVICE\x10\x02\x12\x16\n\x12\x43\x41RD_SOURCE_MANUAL\x10\x03*d\n\rSpinDirection\x12\x1e\n\x1aSPIN_DIRECTION_UNSPECIFIED\x10\x00\x12\x1a\n\x16SPIN_DIRECTION_AGAINST\x10\x01\x12\x17\n\x13SPIN_DIRECTION_WITH\x10\x02*\xd1\x01\n\nBurnReason\x12\x1b\n\x17\x42URN_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42URN_REASON_SHOE_START\x10\x01\x12\x1a\n\x16\x42URN_REASON_ROUND_OVER\x10\x02\x12\x1a\n\x16\x42URN_REASON_NOT_CALLED\x10\x03\x12\x17\n\x13\x42URN_REASON_DROPPED\x10\x04\x12\x1e\n\x1a\x42URN_REASON_BETWEEN_ROUNDS\x10\x05\x12\x19\n\x15\x42URN_REASON_PROCEDURE\x10\x06*\x92\x01\n\rInvalidReason\x12\x1e\n\x1aINVALID_REASON_UNSPECIFIED\x10\x00\x12 \n\x1cINVALID_REASON_TOO_FEW_TURNS\x10\x01\x12\"\n\x1eINVALID_REASON_WRONG_DIRECTION\x10\x02\x12\x1b\n\x17INVALID_REASON_DECLARED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.shoe.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CARDSOURCE']._serialized_start=2581
-  _globals['_CARDSOURCE']._serialized_end=2695
-  _globals['_SPINDIRECTION']._serialized_start=2697
-  _globals['_SPINDIRECTION']._serialized_end=2797
-  _globals['_BURNREASON']._serialized_start=2799
-  _globals['_BURNREASON']._serialized_end=2924
-  _globals['_INVALIDREASON']._serialized_start=2926
-  _globals['_INVALIDREASON']._serialized_end=3043
+  _globals['_CARDSOURCE']._serialized_start=2847
+  _globals['_CARDSOURCE']._serialized_end=2961
+  _globals['_SPINDIRECTION']._serialized_start=2963
+  _globals['_SPINDIRECTION']._serialized_end=3063
+  _globals['_BURNREASON']._serialized_start=3066
+  _globals['_BURNREASON']._serialized_end=3275
+  _globals['_INVALIDREASON']._serialized_start=3278
+  _globals['_INVALIDREASON']._serialized_end=3424
   _globals['_SEALSHOE']._serialized_start=101
   _globals['_SEALSHOE']._serialized_end=278
   _globals['_CARD']._serialized_start=280
@@ -50,33 +50,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKHOLE']._serialized_start=520
   _globals['_CHECKHOLE']._serialized_end=703
   _globals['_RECORDSPIN']._serialized_start=706
-  _globals['_RECORDSPIN']._serialized_end=952
-  _globals['_RECORDDICE']._serialized_start=955
-  _globals['_RECORDDICE']._serialized_end=1135
-  _globals['_REVEALSHOE']._serialized_start=1137
-  _globals['_REVEALSHOE']._serialized_end=1262
-  _globals['_SHOEOPENED']._serialized_start=1264
-  _globals['_SHOEOPENED']._serialized_end=1387
-  _globals['_CARDSBURNED']._serialized_start=1390
-  _globals['_CARDSBURNED']._serialized_end=1537
-  _globals['_DEALTCARD']._serialized_start=1539
-  _globals['_DEALTCARD']._serialized_end=1615
-  _globals['_CARDSDEALT']._serialized_start=1618
-  _globals['_CARDSDEALT']._serialized_end=1767
-  _globals['_HOLECHECKED']._serialized_start=1770
-  _globals['_HOLECHECKED']._serialized_end=1898
-  _globals['_WHEELSPUN']._serialized_start=1901
-  _globals['_WHEELSPUN']._serialized_end=2040
-  _globals['_SPININVALIDATED']._serialized_start=2042
-  _globals['_SPININVALIDATED']._serialized_end=2158
-  _globals['_DICEROLLED']._serialized_start=2161
-  _globals['_DICEROLLED']._serialized_end=2299
-  _globals['_CUTCARDREACHED']._serialized_start=2301
-  _globals['_CUTCARDREACHED']._serialized_end=2391
-  _globals['_SHOERANOUT']._serialized_start=2393
-  _globals['_SHOERANOUT']._serialized_end=2458
-  _globals['_SHOECLOSED']._serialized_start=2460
-  _globals['_SHOECLOSED']._serialized_end=2528
-  _globals['_SHOEREVEALED']._serialized_start=2530
-  _globals['_SHOEREVEALED']._serialized_end=2579
+  _globals['_RECORDSPIN']._serialized_end=1018
+  _globals['_RECORDDICE']._serialized_start=1021
+  _globals['_RECORDDICE']._serialized_end=1267
+  _globals['_REVEALSHOE']._serialized_start=1269
+  _globals['_REVEALSHOE']._serialized_end=1394
+  _globals['_SHOEOPENED']._serialized_start=1397
+  _globals['_SHOEOPENED']._serialized_end=1535
+  _globals['_CARDSBURNED']._serialized_start=1538
+  _globals['_CARDSBURNED']._serialized_end=1744
+  _globals['_DEALTCARD']._serialized_start=1746
+  _globals['_DEALTCARD']._serialized_end=1865
+  _globals['_CARDSDEALT']._serialized_start=1868
+  _globals['_CARDSDEALT']._serialized_end=2033
+  _globals['_HOLECHECKED']._serialized_start=2036
+  _globals['_HOLECHECKED']._serialized_end=2164
+  _globals['_WHEELSPUN']._serialized_start=2167
+  _globals['_WHEELSPUN']._serialized_end=2306
+  _globals['_SPININVALIDATED']._serialized_start=2308
+  _globals['_SPININVALIDATED']._serialized_end=2424
+  _globals['_DICEROLLED']._serialized_start=2427
+  _globals['_DICEROLLED']._serialized_end=2565
+  _globals['_CUTCARDREACHED']._serialized_start=2567
+  _globals['_CUTCARDREACHED']._serialized_end=2657
+  _globals['_SHOERANOUT']._serialized_start=2659
+  _globals['_SHOERANOUT']._serialized_end=2724
+  _globals['_SHOECLOSED']._serialized_start=2726
+  _globals['_SHOECLOSED']._serialized_end=2794
+  _globals['_SHOEREVEALED']._serialized_start=2796
+  _globals['_SHOEREVEALED']._serialized_end=2845
 # @@protoc_insertion_point(module_scope)

@@ -89,6 +89,12 @@ class _BurnReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BurnReason
     """Cards that were opened although the running round had not called them: behind ones that were
     burned meanwhile. Whatever is opened has left the shoe.
     """
+    BURN_REASON_DROPPED: _BurnReason.ValueType  # 4
+    """On the floor: a card fell, or was seen before its time."""
+    BURN_REASON_BETWEEN_ROUNDS: _BurnReason.ValueType  # 5
+    """On the floor: a card that came out while no round ran."""
+    BURN_REASON_PROCEDURE: _BurnReason.ValueType  # 6
+    """On the floor: the dealer's procedure asks for it."""
 
 class BurnReason(_BurnReason, metaclass=_BurnReasonEnumTypeWrapper):
     """Why cards were burned."""
@@ -103,6 +109,12 @@ BURN_REASON_NOT_CALLED: BurnReason.ValueType  # 3
 """Cards that were opened although the running round had not called them: behind ones that were
 burned meanwhile. Whatever is opened has left the shoe.
 """
+BURN_REASON_DROPPED: BurnReason.ValueType  # 4
+"""On the floor: a card fell, or was seen before its time."""
+BURN_REASON_BETWEEN_ROUNDS: BurnReason.ValueType  # 5
+"""On the floor: a card that came out while no round ran."""
+BURN_REASON_PROCEDURE: BurnReason.ValueType  # 6
+"""On the floor: the dealer's procedure asks for it."""
 Global___BurnReason: _TypeAlias = BurnReason  # noqa: Y015
 
 class _InvalidReason:
@@ -117,6 +129,8 @@ class _InvalidReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Invalid
     """The ball made fewer than three turns (rule ROU-6)."""
     INVALID_REASON_WRONG_DIRECTION: _InvalidReason.ValueType  # 2
     """The ball ran with the wheel (rule ROU-6)."""
+    INVALID_REASON_DECLARED: _InvalidReason.ValueType  # 3
+    """The dealer declared it invalid: the ball left the wheel, a die left the table, or the like."""
 
 class InvalidReason(_InvalidReason, metaclass=_InvalidReasonEnumTypeWrapper):
     """Why an outcome does not count."""
@@ -127,6 +141,8 @@ INVALID_REASON_TOO_FEW_TURNS: InvalidReason.ValueType  # 1
 """The ball made fewer than three turns (rule ROU-6)."""
 INVALID_REASON_WRONG_DIRECTION: InvalidReason.ValueType  # 2
 """The ball ran with the wheel (rule ROU-6)."""
+INVALID_REASON_DECLARED: InvalidReason.ValueType  # 3
+"""The dealer declared it invalid: the ball left the wheel, a die left the table, or the like."""
 Global___InvalidReason: _TypeAlias = InvalidReason  # noqa: Y015
 
 @_typing.final
@@ -322,6 +338,9 @@ class RecordSpin(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     DEVICE_FIELD_NUMBER: _builtins.int
     ASKED_BY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -338,6 +357,12 @@ class RecordSpin(_message.Message):
     """Where it comes from."""
     device: _builtins.str
     """The device; empty for a drawn number and a manual entry."""
+    request_id: _builtins.str
+    """UUIDv7; empty for a drawn number."""
+    request_hash: _builtins.bytes
+    """SHA-256 of the canonical request; empty for a drawn number."""
+    device_time_us: _builtins.int
+    """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
     @_builtins.property
     def asked_by(self) -> _entry_pb2.Position:
         """The event that asked for it; absent where it was not asked for."""
@@ -354,10 +379,13 @@ class RecordSpin(_message.Message):
         source: Global___CardSource.ValueType = ...,
         device: _builtins.str = ...,
         asked_by: _entry_pb2.Position | None = ...,
+        request_id: _builtins.str = ...,
+        request_hash: _builtins.bytes = ...,
+        device_time_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "direction", b"direction", "number", b"number", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "device_time_us", b"device_time_us", "direction", b"direction", "number", b"number", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -376,6 +404,9 @@ class RecordDice(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     DEVICE_FIELD_NUMBER: _builtins.int
     ASKED_BY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -386,6 +417,12 @@ class RecordDice(_message.Message):
     """Where they come from."""
     device: _builtins.str
     """The device; empty for drawn dice and a manual entry."""
+    request_id: _builtins.str
+    """UUIDv7; empty for drawn dice."""
+    request_hash: _builtins.bytes
+    """SHA-256 of the canonical request; empty for drawn dice."""
+    device_time_us: _builtins.int
+    """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
     @_builtins.property
     def dice(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Three, 1 to 6."""
@@ -404,10 +441,13 @@ class RecordDice(_message.Message):
         source: Global___CardSource.ValueType = ...,
         device: _builtins.str = ...,
         asked_by: _entry_pb2.Position | None = ...,
+        request_id: _builtins.str = ...,
+        request_hash: _builtins.bytes = ...,
+        device_time_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "dice", b"dice", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "device_time_us", b"device_time_us", "dice", b"dice", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -453,8 +493,8 @@ Global___RevealShoe: _TypeAlias = RevealShoe  # noqa: Y015
 
 @_typing.final
 class ShoeOpened(_message.Message):
-    """Answer: a sealed shoe stands at the table. Asks for its first card, which is shown, unless the game
-    begins without one.
+    """Answer: a shoe stands at the table, sealed or put there on the floor. Asks for its first card, which
+    is shown, unless the game begins without one.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -466,6 +506,7 @@ class ShoeOpened(_message.Message):
     CUT_AT_FIELD_NUMBER: _builtins.int
     ROOT_FIELD_NUMBER: _builtins.int
     READY_FIELD_NUMBER: _builtins.int
+    PACKS_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     shoe_id: _builtins.str
@@ -475,11 +516,17 @@ class ShoeOpened(_message.Message):
     cards: _builtins.int
     """Cards in it."""
     cut_at: _builtins.int
-    """How many stand before the cut card."""
+    """How many stand before the cut card. Of a shoe on the floor: how many should; there the dealer says
+    when it comes out.
+    """
     root: _builtins.bytes
-    """SHA-256 over all commitments as they stand in `SealShoe`."""
+    """SHA-256 over all commitments as they stand in `SealShoe`; empty on the floor."""
     ready: _builtins.bool
     """Whether it is ready at once: no card is shown and none burned (rules DT-2, BJ-15)."""
+    @_builtins.property
+    def packs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """On the floor: the packs that it was filled with."""
+
     def __init__(
         self,
         *,
@@ -490,10 +537,11 @@ class ShoeOpened(_message.Message):
         cut_at: _builtins.int = ...,
         root: _builtins.bytes = ...,
         ready: _builtins.bool = ...,
+        packs: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "cut_at", b"cut_at", "number", b"number", "ready", b"ready", "root", b"root", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "cut_at", b"cut_at", "number", b"number", "packs", b"packs", "ready", b"ready", "root", b"root", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -510,6 +558,8 @@ class CardsBurned(_message.Message):
     OPENED_FIELD_NUMBER: _builtins.int
     FACE_DOWN_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     shoe_id: _builtins.str
@@ -518,6 +568,10 @@ class CardsBurned(_message.Message):
     """How many further cards went face down."""
     reason: Global___BurnReason.ValueType
     """Why."""
+    source: Global___CardSource.ValueType
+    """On the floor: where it comes from."""
+    device: _builtins.str
+    """The device, if any."""
     @_builtins.property
     def opened(self) -> _containers.RepeatedCompositeFieldContainer[Global___Card]:
         """The cards that were opened: the shown card, or those of the round that is over."""
@@ -530,10 +584,12 @@ class CardsBurned(_message.Message):
         opened: _abc.Iterable[Global___Card] | None = ...,
         face_down: _builtins.int = ...,
         reason: Global___BurnReason.ValueType = ...,
+        source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["face_down", b"face_down", "opened", b"opened", "reason", b"reason", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "face_down", b"face_down", "opened", b"opened", "reason", b"reason", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -548,22 +604,28 @@ class DealtCard(_message.Message):
     INDEX_FIELD_NUMBER: _builtins.int
     CARD_FIELD_NUMBER: _builtins.int
     HAND_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Place in the shoe, from 0."""
     card: _builtins.str
     """Rank and suit; empty while a hole card is hidden."""
     hand: _events_pb2.Hand.ValueType
-    """Where it went."""
+    """Where it went; unspecified: it was drawn in error and is not played."""
+    source: Global___CardSource.ValueType
+    """Where it came from, in what is shown of a round: a device or a dealer's entry. Unspecified: a sealed
+    virtual shoe. In the log `CardsDealt` says it of all its cards.
+    """
     def __init__(
         self,
         *,
         index: _builtins.int = ...,
         card: _builtins.str = ...,
         hand: _events_pb2.Hand.ValueType = ...,
+        source: Global___CardSource.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["card", b"card", "hand", b"hand", "index", b"index"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["card", b"card", "hand", b"hand", "index", b"index", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -580,6 +642,7 @@ class CardsDealt(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     CARDS_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     shoe_id: _builtins.str
@@ -588,6 +651,8 @@ class CardsDealt(_message.Message):
     """The round."""
     source: Global___CardSource.ValueType
     """Where they came from."""
+    device: _builtins.str
+    """The device, if any."""
     @_builtins.property
     def cards(self) -> _containers.RepeatedCompositeFieldContainer[Global___DealtCard]:
         """The cards, in dealing order."""
@@ -600,10 +665,11 @@ class CardsDealt(_message.Message):
         round_id: _builtins.str = ...,
         cards: _abc.Iterable[Global___DealtCard] | None = ...,
         source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "device", b"device", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -691,7 +757,7 @@ Global___WheelSpun: _TypeAlias = WheelSpun  # noqa: Y015
 
 @_typing.final
 class SpinInvalidated(_message.Message):
-    """Answer: a spin does not count; the wheel is spun again, bets stand."""
+    """Answer: a spin, or a roll of dice, does not count; it is made again, bets stand."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -35,6 +35,8 @@ class _SourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Source.ValueTy
     """An operator's call."""
     SOURCE_TIMER: _Source.ValueType  # 2
     """A timer that fired."""
+    SOURCE_OUTCOME: _Source.ValueType  # 3
+    """On the floor: an outcome that came before the call."""
 
 class Source(_Source, metaclass=_SourceEnumTypeWrapper):
     """What an order comes from."""
@@ -45,6 +47,8 @@ SOURCE_OPERATOR: Source.ValueType  # 1
 """An operator's call."""
 SOURCE_TIMER: Source.ValueType  # 2
 """A timer that fired."""
+SOURCE_OUTCOME: Source.ValueType  # 3
+"""On the floor: an outcome that came before the call."""
 Global___Source: _TypeAlias = Source  # noqa: Y015
 
 class _RoundReason:
@@ -71,6 +75,14 @@ class _RoundReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundReas
     """What caused a suspension has been dealt with."""
     ROUND_REASON_TABLE_CLOSING: _RoundReason.ValueType  # 8
     """The table closes."""
+    ROUND_REASON_MISDEAL: _RoundReason.ValueType  # 9
+    """Cards were dealt against the rules."""
+    ROUND_REASON_DROPPED_CARD: _RoundReason.ValueType  # 10
+    """A card fell, or was seen before its time."""
+    ROUND_REASON_EARLY_OUTCOME: _RoundReason.ValueType  # 11
+    """An outcome came before every stake was certain."""
+    ROUND_REASON_MISREAD: _RoundReason.ValueType  # 12
+    """A card, a spin or a roll was misread."""
 
 class RoundReason(_RoundReason, metaclass=_RoundReasonEnumTypeWrapper):
     """Why a round is voided, suspended or resumed (closed list)."""
@@ -93,6 +105,14 @@ ROUND_REASON_CLEARED: RoundReason.ValueType  # 7
 """What caused a suspension has been dealt with."""
 ROUND_REASON_TABLE_CLOSING: RoundReason.ValueType  # 8
 """The table closes."""
+ROUND_REASON_MISDEAL: RoundReason.ValueType  # 9
+"""Cards were dealt against the rules."""
+ROUND_REASON_DROPPED_CARD: RoundReason.ValueType  # 10
+"""A card fell, or was seen before its time."""
+ROUND_REASON_EARLY_OUTCOME: RoundReason.ValueType  # 11
+"""An outcome came before every stake was certain."""
+ROUND_REASON_MISREAD: RoundReason.ValueType  # 12
+"""A card, a spin or a roll was misread."""
 Global___RoundReason: _TypeAlias = RoundReason  # noqa: Y015
 
 class _Refusal:
@@ -165,6 +185,12 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """The further stake is not in the range that the turn allows."""
     REFUSAL_ACTION_PENDING: _Refusal.ValueType  # 31
     """The seat's further stake is not decided yet."""
+    REFUSAL_NOT_ON_FLOOR: _Refusal.ValueType  # 40
+    """The outcomes of the table are drawn: there is nothing to correct."""
+    REFUSAL_CORRECTION_PENDING: _Refusal.ValueType  # 41
+    """A correction of the round is not decided yet."""
+    REFUSAL_NOT_CORRECTABLE: _Refusal.ValueType  # 42
+    """Bettors have acted on what was told: the round can be voided, but not corrected."""
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -233,6 +259,12 @@ REFUSAL_BAD_EXTRA_STAKE: Refusal.ValueType  # 30
 """The further stake is not in the range that the turn allows."""
 REFUSAL_ACTION_PENDING: Refusal.ValueType  # 31
 """The seat's further stake is not decided yet."""
+REFUSAL_NOT_ON_FLOOR: Refusal.ValueType  # 40
+"""The outcomes of the table are drawn: there is nothing to correct."""
+REFUSAL_CORRECTION_PENDING: Refusal.ValueType  # 41
+"""A correction of the round is not decided yet."""
+REFUSAL_NOT_CORRECTABLE: Refusal.ValueType  # 42
+"""Bettors have acted on what was told: the round can be voided, but not corrected."""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:
@@ -576,6 +608,7 @@ class CloseBetting(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     TIMER_FIELD_NUMBER: _builtins.int
     ASKED_BY_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7; empty from a timer."""
     request_hash: _builtins.bytes
@@ -588,6 +621,10 @@ class CloseBetting(_message.Message):
     """Who asks."""
     timer: _builtins.int
     """From a timer: which setting of the round's timer fired, from 1. An older setting is late."""
+    device_time_us: _builtins.int
+    """On the floor: when the call was made, by the device's clock, microseconds since 1970 UTC. Bets that an
+    edge took later are late. 0: the log's order alone decides. Not looked at where outcomes are drawn.
+    """
     @_builtins.property
     def asked_by(self) -> _entry_pb2.Position:
         """From a timer: the event that asked for it."""
@@ -602,10 +639,11 @@ class CloseBetting(_message.Message):
         source: Global___Source.ValueType = ...,
         timer: _builtins.int = ...,
         asked_by: _entry_pb2.Position | None = ...,
+        device_time_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "timer", b"timer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "device_time_us", b"device_time_us", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "timer", b"timer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -845,6 +883,7 @@ class BetsPlaced(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    EDGE_TIME_US_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -855,6 +894,8 @@ class BetsPlaced(_message.Message):
     """The round."""
     currency_code: _builtins.str
     """Currency of the stakes: the table's."""
+    edge_time_us: _builtins.int
+    """On the floor: when an edge took the request, microseconds since 1970 UTC."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The wagers, with their ids."""
@@ -868,10 +909,11 @@ class BetsPlaced(_message.Message):
         round_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
+        edge_time_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "edge_time_us", b"edge_time_us", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -916,8 +958,42 @@ class BetsRejected(_message.Message):
 Global___BetsRejected: _TypeAlias = BetsRejected  # noqa: Y015
 
 @_typing.final
+class BettingClose(_message.Message):
+    """How betting closes at a table on the floor."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CUT_OFF_US_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    SUSPENDS_FIELD_NUMBER: _builtins.int
+    cut_off_us: _builtins.int
+    """When the call was made, or the outcome came; later bets are late, withdrawals made later have no
+    effect. 0: the log's order alone decides.
+    """
+    source: Global___Source.ValueType
+    """Whose call it is."""
+    suspends: Global___RoundReason.ValueType
+    """Why the round is suspended as betting closes; unspecified: it is not."""
+    def __init__(
+        self,
+        *,
+        cut_off_us: _builtins.int = ...,
+        source: Global___Source.ValueType = ...,
+        suspends: Global___RoundReason.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cut_off_us", b"cut_off_us", "source", b"source", "suspends", b"suspends"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BettingClose: _TypeAlias = BettingClose  # noqa: Y015
+
+@_typing.final
 class BetsWithdrawn(_message.Message):
-    """Answer: the account takes back bets; limits decide next."""
+    """Answer: the account takes back bets; limits decide next. On the floor: as betting closes, bets that were
+    late, and those of a withdrawal that was noted.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -926,6 +1002,9 @@ class BetsWithdrawn(_message.Message):
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    CLOSE_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -934,9 +1013,17 @@ class BetsWithdrawn(_message.Message):
     """The table."""
     round_id: _builtins.str
     """The round."""
+    partner_id: _builtins.str
+    """On the floor: the account's partner, since the close is not its doing."""
+    late: _builtins.bool
+    """Whether the bets were late. Limits may not refuse it then."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets."""
+
+    @_builtins.property
+    def close(self) -> Global___BettingClose:
+        """On the floor: the close that it is a part of."""
 
     def __init__(
         self,
@@ -946,10 +1033,13 @@ class BetsWithdrawn(_message.Message):
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
+        partner_id: _builtins.str = ...,
+        close: Global___BettingClose | None = ...,
+        late: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["close", b"close"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "close", b"close", "late", b"late", "partner_id", b"partner_id", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1180,22 +1270,26 @@ class BettingClosed(_message.Message):
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    CUT_OFF_US_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
     """The round."""
     source: Global___Source.ValueType
     """Whose call it was."""
+    cut_off_us: _builtins.int
+    """On the floor: bets that an edge took later were late; 0: the log's order alone decided."""
     def __init__(
         self,
         *,
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
         source: Global___Source.ValueType = ...,
+        cut_off_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cut_off_us", b"cut_off_us", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,12 +23,13 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 from sabot.table.v1 import events_pb2 as sabot_dot_table_dot_v1_dot_events__pb2
 from sabot.table.v1 import spec_pb2 as sabot_dot_table_dot_v1_dot_spec__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%sabot/table/v1/operator_service.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x1bsabot/table/v1/events.proto\x1a\x19sabot/table/v1/spec.proto\"\xa5\x01\n\x10OpenTableRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12/\n\x04spec\x18\x02 \x01(\x0b\x32\x19.sabot.table.v1.TableSpecB\x06\xbaH\x03\xc8\x01\x01\"a\n\x11OpenTableResponse\x12\x10\n\x08revision\x18\x01 \x01(\r\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\xa9\x01\n\x11\x43loseTableRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"P\n\x12\x43loseTableResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xa8\x01\n\x10OpenRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"a\n\x11OpenRoundResponse\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\xdf\x01\n\x13\x43loseBettingRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\"R\n\x14\x43loseBettingResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xb2\x02\n\x13SuspendRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x37\n\x06reason\x18\x04 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"R\n\x14SuspendRoundResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xb1\x02\n\x12ResumeRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x37\n\x06reason\x18\x04 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"Q\n\x13ResumeRoundResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xaf\x02\n\x10VoidRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x37\n\x06reason\x18\x04 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"O\n\x11VoidRoundResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"6\n\x18\x41\x63tivateBehaviourRequest\x12\x1a\n\tbehaviour\x18\x01 \x01(\rB\x07\xbaH\x04*\x02(\x01\"E\n\x19\x41\x63tivateBehaviourResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\"_\n\x11RetryInputRequest\x12.\n\x06\x66\x61iled\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.PositionB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x06reason\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\">\n\x12RetryInputResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position2\xae\x06\n\x14TableOperatorService\x12P\n\tOpenTable\x12 .sabot.table.v1.OpenTableRequest\x1a!.sabot.table.v1.OpenTableResponse\x12S\n\nCloseTable\x12!.sabot.table.v1.CloseTableRequest\x1a\".sabot.table.v1.CloseTableResponse\x12P\n\tOpenRound\x12 .sabot.table.v1.OpenRoundRequest\x1a!.sabot.table.v1.OpenRoundResponse\x12Y\n\x0c\x43loseBetting\x12#.sabot.table.v1.CloseBettingRequest\x1a$.sabot.table.v1.CloseBettingResponse\x12Y\n\x0cSuspendRound\x12#.sabot.table.v1.SuspendRoundRequest\x1a$.sabot.table.v1.SuspendRoundResponse\x12V\n\x0bResumeRound\x12\".sabot.table.v1.ResumeRoundRequest\x1a#.sabot.table.v1.ResumeRoundResponse\x12P\n\tVoidRound\x12 .sabot.table.v1.VoidRoundRequest\x1a!.sabot.table.v1.VoidRoundResponse\x12h\n\x11\x41\x63tivateBehaviour\x12(.sabot.table.v1.ActivateBehaviourRequest\x1a).sabot.table.v1.ActivateBehaviourResponse\x12S\n\nRetryInput\x12!.sabot.table.v1.RetryInputRequest\x1a\".sabot.table.v1.RetryInputResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%sabot/table/v1/operator_service.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x1bsabot/table/v1/events.proto\x1a\x19sabot/table/v1/spec.proto\"\xa5\x01\n\x10OpenTableRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12/\n\x04spec\x18\x02 \x01(\x0b\x32\x19.sabot.table.v1.TableSpecB\x06\xbaH\x03\xc8\x01\x01\"a\n\x11OpenTableResponse\x12\x10\n\x08revision\x18\x01 \x01(\r\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\xa9\x01\n\x11\x43loseTableRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"P\n\x12\x43loseTableResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xa8\x01\n\x10OpenRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"a\n\x11OpenRoundResponse\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\x90\x02\n\x13\x43loseBettingRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12/\n\x0b\x64\x65vice_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"R\n\x14\x43loseBettingResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xb2\x02\n\x13SuspendRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x37\n\x06reason\x18\x04 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"R\n\x14SuspendRoundResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xb1\x02\n\x12ResumeRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x37\n\x06reason\x18\x04 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"Q\n\x13ResumeRoundResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xaf\x02\n\x10VoidRoundRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x37\n\x06reason\x18\x04 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"O\n\x11VoidRoundResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xf3\x02\n\x12\x43orrectCardRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x17\n\x05index\x18\x04 \x01(\rB\x08\xbaH\x05*\x03\x10\xa0\x03\x12\'\n\x04\x63\x61rd\x18\x05 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[A2-9TJQK][SHDC]$\x12\x37\n\x06reason\x18\x06 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"b\n\x13\x43orrectCardResponse\x12\x0f\n\x07read_as\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\xf1\x02\n\x15\x43orrectOutcomeRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x32\n\x08round_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x18\n\x07\x61ttempt\x18\x04 \x01(\rB\x07\xbaH\x04*\x02(\x01\x12!\n\x07numbers\x18\x05 \x03(\rB\x10\xbaH\r\x92\x01\n\x08\x01\x10\x03\"\x04*\x02\x18$\x12\x37\n\x06reason\x18\x06 \x01(\x0e\x32\x1b.sabot.table.v1.RoundReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x18\n\x06remark\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"e\n\x16\x43orrectOutcomeResponse\x12\x0f\n\x07read_as\x18\x01 \x03(\r\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"6\n\x18\x41\x63tivateBehaviourRequest\x12\x1a\n\tbehaviour\x18\x01 \x01(\rB\x07\xbaH\x04*\x02(\x01\"E\n\x19\x41\x63tivateBehaviourResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\"_\n\x11RetryInputRequest\x12.\n\x06\x66\x61iled\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.PositionB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x06reason\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\">\n\x12RetryInputResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position2\xae\x06\n\x14TableOperatorService\x12P\n\tOpenTable\x12 .sabot.table.v1.OpenTableRequest\x1a!.sabot.table.v1.OpenTableResponse\x12S\n\nCloseTable\x12!.sabot.table.v1.CloseTableRequest\x1a\".sabot.table.v1.CloseTableResponse\x12P\n\tOpenRound\x12 .sabot.table.v1.OpenRoundRequest\x1a!.sabot.table.v1.OpenRoundResponse\x12Y\n\x0c\x43loseBetting\x12#.sabot.table.v1.CloseBettingRequest\x1a$.sabot.table.v1.CloseBettingResponse\x12Y\n\x0cSuspendRound\x12#.sabot.table.v1.SuspendRoundRequest\x1a$.sabot.table.v1.SuspendRoundResponse\x12V\n\x0bResumeRound\x12\".sabot.table.v1.ResumeRoundRequest\x1a#.sabot.table.v1.ResumeRoundResponse\x12P\n\tVoidRound\x12 .sabot.table.v1.VoidRoundRequest\x1a!.sabot.table.v1.VoidRoundResponse\x12h\n\x11\x41\x63tivateBehaviour\x12(.sabot.table.v1.ActivateBehaviourRequest\x1a).sabot.table.v1.ActivateBehaviourResponse\x12S\n\nRetryInput\x12!.sabot.table.v1.RetryInputRequest\x1a\".sabot.table.v1.RetryInputResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -83,48 +84,84 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VOIDROUNDREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
   _globals['_VOIDROUNDREQUEST'].fields_by_name['remark']._loaded_options = None
   _globals['_VOIDROUNDREQUEST'].fields_by_name['remark']._serialized_options = b'\272H\005r\003\030\364\003'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['table_id']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['round_id']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['round_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,52}$'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['index']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['index']._serialized_options = b'\272H\005*\003\020\240\003'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['card']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['card']._serialized_options = b'\272H\026r\0242\022^[A2-9TJQK][SHDC]$'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['remark']._loaded_options = None
+  _globals['_CORRECTCARDREQUEST'].fields_by_name['remark']._serialized_options = b'\272H\005r\003\030\364\003'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['table_id']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['round_id']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['round_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,52}$'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['attempt']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['attempt']._serialized_options = b'\272H\004*\002(\001'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['numbers']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['numbers']._serialized_options = b'\272H\r\222\001\n\010\001\020\003\"\004*\002\030$'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['remark']._loaded_options = None
+  _globals['_CORRECTOUTCOMEREQUEST'].fields_by_name['remark']._serialized_options = b'\272H\005r\003\030\364\003'
   _globals['_ACTIVATEBEHAVIOURREQUEST'].fields_by_name['behaviour']._loaded_options = None
   _globals['_ACTIVATEBEHAVIOURREQUEST'].fields_by_name['behaviour']._serialized_options = b'\272H\004*\002(\001'
   _globals['_RETRYINPUTREQUEST'].fields_by_name['failed']._loaded_options = None
   _globals['_RETRYINPUTREQUEST'].fields_by_name['failed']._serialized_options = b'\272H\003\310\001\001'
   _globals['_RETRYINPUTREQUEST'].fields_by_name['reason']._loaded_options = None
   _globals['_RETRYINPUTREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007r\005\020\001\030\364\003'
-  _globals['_OPENTABLEREQUEST']._serialized_start=169
-  _globals['_OPENTABLEREQUEST']._serialized_end=334
-  _globals['_OPENTABLERESPONSE']._serialized_start=336
-  _globals['_OPENTABLERESPONSE']._serialized_end=433
-  _globals['_CLOSETABLEREQUEST']._serialized_start=436
-  _globals['_CLOSETABLEREQUEST']._serialized_end=605
-  _globals['_CLOSETABLERESPONSE']._serialized_start=607
-  _globals['_CLOSETABLERESPONSE']._serialized_end=687
-  _globals['_OPENROUNDREQUEST']._serialized_start=690
-  _globals['_OPENROUNDREQUEST']._serialized_end=858
-  _globals['_OPENROUNDRESPONSE']._serialized_start=860
-  _globals['_OPENROUNDRESPONSE']._serialized_end=957
-  _globals['_CLOSEBETTINGREQUEST']._serialized_start=960
-  _globals['_CLOSEBETTINGREQUEST']._serialized_end=1183
-  _globals['_CLOSEBETTINGRESPONSE']._serialized_start=1185
-  _globals['_CLOSEBETTINGRESPONSE']._serialized_end=1267
-  _globals['_SUSPENDROUNDREQUEST']._serialized_start=1270
-  _globals['_SUSPENDROUNDREQUEST']._serialized_end=1576
-  _globals['_SUSPENDROUNDRESPONSE']._serialized_start=1578
-  _globals['_SUSPENDROUNDRESPONSE']._serialized_end=1660
-  _globals['_RESUMEROUNDREQUEST']._serialized_start=1663
-  _globals['_RESUMEROUNDREQUEST']._serialized_end=1968
-  _globals['_RESUMEROUNDRESPONSE']._serialized_start=1970
-  _globals['_RESUMEROUNDRESPONSE']._serialized_end=2051
-  _globals['_VOIDROUNDREQUEST']._serialized_start=2054
-  _globals['_VOIDROUNDREQUEST']._serialized_end=2357
-  _globals['_VOIDROUNDRESPONSE']._serialized_start=2359
-  _globals['_VOIDROUNDRESPONSE']._serialized_end=2438
-  _globals['_ACTIVATEBEHAVIOURREQUEST']._serialized_start=2440
-  _globals['_ACTIVATEBEHAVIOURREQUEST']._serialized_end=2494
-  _globals['_ACTIVATEBEHAVIOURRESPONSE']._serialized_start=2496
-  _globals['_ACTIVATEBEHAVIOURRESPONSE']._serialized_end=2565
-  _globals['_RETRYINPUTREQUEST']._serialized_start=2567
-  _globals['_RETRYINPUTREQUEST']._serialized_end=2662
-  _globals['_RETRYINPUTRESPONSE']._serialized_start=2664
-  _globals['_RETRYINPUTRESPONSE']._serialized_end=2726
-  _globals['_TABLEOPERATORSERVICE']._serialized_start=2729
-  _globals['_TABLEOPERATORSERVICE']._serialized_end=3543
+  _globals['_OPENTABLEREQUEST']._serialized_start=202
+  _globals['_OPENTABLEREQUEST']._serialized_end=367
+  _globals['_OPENTABLERESPONSE']._serialized_start=369
+  _globals['_OPENTABLERESPONSE']._serialized_end=466
+  _globals['_CLOSETABLEREQUEST']._serialized_start=469
+  _globals['_CLOSETABLEREQUEST']._serialized_end=638
+  _globals['_CLOSETABLERESPONSE']._serialized_start=640
+  _globals['_CLOSETABLERESPONSE']._serialized_end=720
+  _globals['_OPENROUNDREQUEST']._serialized_start=723
+  _globals['_OPENROUNDREQUEST']._serialized_end=891
+  _globals['_OPENROUNDRESPONSE']._serialized_start=893
+  _globals['_OPENROUNDRESPONSE']._serialized_end=990
+  _globals['_CLOSEBETTINGREQUEST']._serialized_start=993
+  _globals['_CLOSEBETTINGREQUEST']._serialized_end=1265
+  _globals['_CLOSEBETTINGRESPONSE']._serialized_start=1267
+  _globals['_CLOSEBETTINGRESPONSE']._serialized_end=1349
+  _globals['_SUSPENDROUNDREQUEST']._serialized_start=1352
+  _globals['_SUSPENDROUNDREQUEST']._serialized_end=1658
+  _globals['_SUSPENDROUNDRESPONSE']._serialized_start=1660
+  _globals['_SUSPENDROUNDRESPONSE']._serialized_end=1742
+  _globals['_RESUMEROUNDREQUEST']._serialized_start=1745
+  _globals['_RESUMEROUNDREQUEST']._serialized_end=2050
+  _globals['_RESUMEROUNDRESPONSE']._serialized_start=2052
+  _globals['_RESUMEROUNDRESPONSE']._serialized_end=2133
+  _globals['_VOIDROUNDREQUEST']._serialized_start=2136
+  _globals['_VOIDROUNDREQUEST']._serialized_end=2439
+  _globals['_VOIDROUNDRESPONSE']._serialized_start=2441
+  _globals['_VOIDROUNDRESPONSE']._serialized_end=2520
+  _globals['_CORRECTCARDREQUEST']._serialized_start=2523
+  _globals['_CORRECTCARDREQUEST']._serialized_end=2894
+  _globals['_CORRECTCARDRESPONSE']._serialized_start=2896
+  _globals['_CORRECTCARDRESPONSE']._serialized_end=2994
+  _globals['_CORRECTOUTCOMEREQUEST']._serialized_start=2997
+  _globals['_CORRECTOUTCOMEREQUEST']._serialized_end=3366
+  _globals['_CORRECTOUTCOMERESPONSE']._serialized_start=3368
+  _globals['_CORRECTOUTCOMERESPONSE']._serialized_end=3469
+  _globals['_ACTIVATEBEHAVIOURREQUEST']._serialized_start=3471
+  _globals['_ACTIVATEBEHAVIOURREQUEST']._serialized_end=3525
+  _globals['_ACTIVATEBEHAVIOURRESPONSE']._serialized_start=3527
+  _globals['_ACTIVATEBEHAVIOURRESPONSE']._serialized_end=3596
+  _globals['_RETRYINPUTREQUEST']._serialized_start=3598
+  _globals['_RETRYINPUTREQUEST']._serialized_end=3693
+  _globals['_RETRYINPUTRESPONSE']._serialized_start=3695
+  _globals['_RETRYINPUTRESPONSE']._serialized_end=3757
+  _globals['_TABLEOPERATORSERVICE']._serialized_start=3760
+  _globals['_TABLEOPERATORSERVICE']._serialized_end=4574
 # @@protoc_insertion_point(module_scope)

@@ -3,8 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
@@ -200,22 +203,30 @@ class CloseBettingRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7."""
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
     """The round."""
+    @_builtins.property
+    def device_time(self) -> _timestamp_pb2.Timestamp:
+        """At a table on the floor: when the call was made, by the device's clock. Bets that came later are
+        returned. Absent: the order of the log alone decides.
+        """
+
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
+        device_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["device_time", b"device_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_time", b"device_time", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -446,6 +457,166 @@ class VoidRoundResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VoidRoundResponse: _TypeAlias = VoidRoundResponse  # noqa: Y015
+
+@_typing.final
+class CorrectCardRequest(_message.Message):
+    """Request of CorrectCard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    CARD_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REMARK_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    index: _builtins.int
+    """The card's place in the shoe, from 0."""
+    card: _builtins.str
+    """What it is, rank and suit, such as `TD`."""
+    reason: _events_pb2.RoundReason.ValueType
+    """Why."""
+    remark: _builtins.str
+    """In the operator's words."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+        card: _builtins.str = ...,
+        reason: _events_pb2.RoundReason.ValueType = ...,
+        remark: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["card", b"card", "index", b"index", "reason", b"reason", "remark", b"remark", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectCardRequest: _TypeAlias = CorrectCardRequest  # noqa: Y015
+
+@_typing.final
+class CorrectCardResponse(_message.Message):
+    """Response of CorrectCard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READ_AS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    read_as: _builtins.str
+    """What it had been read as."""
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        read_as: _builtins.str = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "read_as", b"read_as", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectCardResponse: _TypeAlias = CorrectCardResponse  # noqa: Y015
+
+@_typing.final
+class CorrectOutcomeRequest(_message.Message):
+    """Request of CorrectOutcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBERS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REMARK_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    attempt: _builtins.int
+    """Which of the round's spins or rolls, from 1."""
+    reason: _events_pb2.RoundReason.ValueType
+    """Why."""
+    remark: _builtins.str
+    """In the operator's words."""
+    @_builtins.property
+    def numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """What it is: the number of the wheel, or three dice."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        numbers: _abc.Iterable[_builtins.int] | None = ...,
+        reason: _events_pb2.RoundReason.ValueType = ...,
+        remark: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "numbers", b"numbers", "reason", b"reason", "remark", b"remark", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectOutcomeRequest: _TypeAlias = CorrectOutcomeRequest  # noqa: Y015
+
+@_typing.final
+class CorrectOutcomeResponse(_message.Message):
+    """Response of CorrectOutcome."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READ_AS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def read_as(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """What it had been read as."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        read_as: _abc.Iterable[_builtins.int] | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "read_as", b"read_as", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectOutcomeResponse: _TypeAlias = CorrectOutcomeResponse  # noqa: Y015
 
 @_typing.final
 class ActivateBehaviourRequest(_message.Message):

@@ -110,7 +110,7 @@ class TableOperatorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CloseBetting(self, request, context):
-        """No more bets. Role dealer.
+        """No more bets. Role dealer or device.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,7 @@ class TableOperatorServiceStub:
     OpenRound: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.OpenRoundRequest, _operator_service_pb2.OpenRoundResponse]
     """Opens the next round. Role dealer."""
     CloseBetting: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.CloseBettingRequest, _operator_service_pb2.CloseBettingResponse]
-    """No more bets. Role dealer."""
+    """No more bets. Role dealer or device."""
     SuspendRound: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.SuspendRoundRequest, _operator_service_pb2.SuspendRoundResponse]
     """Stops a round where it stands. Role dealer or supervisor."""
     ResumeRound: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.ResumeRoundRequest, _operator_service_pb2.ResumeRoundResponse]
@@ -70,7 +70,7 @@ class TableOperatorServiceAsyncStub(TableOperatorServiceStub):
     OpenRound: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.OpenRoundRequest, _operator_service_pb2.OpenRoundResponse]  # type: ignore[assignment]
     """Opens the next round. Role dealer."""
     CloseBetting: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.CloseBettingRequest, _operator_service_pb2.CloseBettingResponse]  # type: ignore[assignment]
-    """No more bets. Role dealer."""
+    """No more bets. Role dealer or device."""
     SuspendRound: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.SuspendRoundRequest, _operator_service_pb2.SuspendRoundResponse]  # type: ignore[assignment]
     """Stops a round where it stands. Role dealer or supervisor."""
     ResumeRound: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.ResumeRoundRequest, _operator_service_pb2.ResumeRoundResponse]  # type: ignore[assignment]
@@ -119,7 +119,7 @@ class TableOperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_service_pb2.CloseBettingRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_service_pb2.CloseBettingResponse, _abc.Awaitable[_operator_service_pb2.CloseBettingResponse]]:
-        """No more bets. Role dealer."""
+        """No more bets. Role dealer or device."""
 
     @_abc_1.abstractmethod
     def SuspendRound(

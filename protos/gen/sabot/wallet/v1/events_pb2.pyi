@@ -108,6 +108,8 @@ class _ReturnReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReturnRe
     """The account withdrew its bets."""
     RETURN_REASON_VOIDED: _ReturnReason.ValueType  # 2
     """The round was voided."""
+    RETURN_REASON_LATE: _ReturnReason.ValueType  # 3
+    """At a table on the floor: the bets came later than the dealer's call."""
 
 class ReturnReason(_ReturnReason, metaclass=_ReturnReasonEnumTypeWrapper):
     """Why a stake went back."""
@@ -118,6 +120,8 @@ RETURN_REASON_WITHDRAWN: ReturnReason.ValueType  # 1
 """The account withdrew its bets."""
 RETURN_REASON_VOIDED: ReturnReason.ValueType  # 2
 """The round was voided."""
+RETURN_REASON_LATE: ReturnReason.ValueType  # 3
+"""At a table on the floor: the bets came later than the dealer's call."""
 Global___ReturnReason: _TypeAlias = ReturnReason  # noqa: Y015
 
 @_typing.final
