@@ -5,13 +5,18 @@ Order of refusals, each tested:
 - PlaceBets: UNKNOWN_TABLE; UNKNOWN_ROUND (the table never had it); REQUEST_EXPIRED (the round is
   over, and its request ids with it: whether the bet was on, GetRequest knows); a repeat with the
   same content is `RequestRepeated`, with other content REQUEST_ID_REUSED; TOO_MANY_REQUESTS;
-  BETTING_CLOSED or ROUND_VOIDED; ROUND_SUSPENDED; CURRENCY_MISMATCH; UNKNOWN_BET; TOO_MANY_BETS.
+  BETTING_CLOSED or ROUND_VOIDED; ROUND_SUSPENDED; CURRENCY_MISMATCH; bet by bet UNKNOWN_BET,
+  NOT_ON_LAYOUT, NOT_WHOLE_CHIPS; SEAT_TAKEN; TOO_MANY_BETS.
   TOO_MANY_REQUESTS comes before all that depends on the moment, because past that bound ids are not
   kept: such a refusal is not remembered, all later ones are.
   A request whose decision failed counts as declined ever since: decided again it is FAILED, so that
   no bet comes on, or off, behind the partner's back.
 - WithdrawBets: the same down to ROUND_SUSPENDED; then NO_SUCH_BET. A suspended round stands still,
   for withdrawals too; if it is voided, every stake goes back anyway.
+- Act: the same down to TOO_MANY_REQUESTS; ROUND_VOIDED; NOT_YOUR_TURN while there are no turns
+  (bets are taken, or the result stands); ROUND_SUSPENDED; NOT_YOUR_SEAT; NOT_YOUR_TURN (another
+  seat's, one that is over or to come, insurance that is answered); ACTION_PENDING;
+  ACTION_NOT_ALLOWED; CURRENCY_MISMATCH; BAD_EXTRA_STAKE.
 - Every order of an operator: REQUEST_EXPIRED, a repeat, REQUEST_ID_REUSED, REQUEST_ID_AHEAD. Then
     OpenTable: BAD_TABLE_SPEC, ROUND_RUNNING, TOO_MANY_TABLES;
     CloseTable: UNKNOWN_TABLE, TABLE_CLOSED;
@@ -41,6 +46,12 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
 from services.table.domain.decide_bets import decide_bets, decide_withdrawal
 from services.table.domain.decide_orders import decide_order
+from services.table.domain.decide_turns import (
+    decide_action,
+    decide_refused_stake,
+    decide_reserved_stake,
+    decide_time,
+)
 from services.table.domain.events import Folded
 from services.table.domain.failures import table_of_failure
 from services.table.domain.rounds import round_opened, voided
@@ -55,12 +66,20 @@ def decide(state: TableState, event: Event) -> Answers:
             return (decide_bets(state, event, body),)
         case table.WithdrawBets():
             return (decide_withdrawal(state, event, body),)
+        case wallet.StakeReserved():
+            return decide_reserved_stake(state, body) if body.stage else ()
+        case limits.BetsRefused() | wallet.StakeDeclined():
+            return decide_refused_stake(state, body) if body.stage else ()
+        case table.Act():
+            return decide_action(state, event, body)
+        case table.TimeOutTurn():
+            return decide_time(state, body)
         case (
-            limits.BetsRefused()
-            | limits.WithdrawalApproved()
+            limits.WithdrawalApproved()
             | limits.WithdrawalRefused()
-            | wallet.StakeDeclined()
             | shoe.CardsDealt()
+            | rules.InsuranceOffered()
+            | rules.ActionCalled()
             | log.RetryInput()
         ):
             return ()

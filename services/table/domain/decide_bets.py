@@ -6,26 +6,19 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
-from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.event import Event
 from services.table.domain.booking import booked
-from services.table.domain.events import BetRequest
-from services.table.domain.state import (
-    MAX_BETS,
-    Phase,
-    Round,
-    Table,
-    TableState,
-    round_number,
-)
+from services.table.domain.requests import place_of
+from services.table.domain.state import MAX_BETS, Phase, Round, Table, TableState
+from services.table.domain.turns import MAX_FURTHER_BETS, held_seat
 
 
 def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Message:
     """One answer to PlaceBets: all of its bets or none."""
-    found = _place_of(state, event, body)
+    found = place_of(state, event, body)
     if isinstance(found, log.RequestRepeated):
         return found
     if isinstance(found, tuple):
@@ -72,10 +65,20 @@ def _bets_to_book(
     bets = booked(one.spec.rule_set, one.bets, body.bets)
     if not isinstance(bets, list):
         return bets
-    account = running.accounts[event.partner, body.account_id]
-    if len(account.live) + len(account.withdrawing) + len(bets) > MAX_BETS:
+    who = (event.partner, body.account_id)
+    if running.seated and not _seats_are_free(running, who, bets):
+        return table.REFUSAL_SEAT_TAKEN
+    account = running.accounts[who]
+    most = MAX_BETS - MAX_FURTHER_BETS if running.seated else MAX_BETS
+    if len(account.live) + len(account.withdrawing) + len(bets) > most:
         return table.REFUSAL_TOO_MANY_BETS
     return bets
+
+
+def _seats_are_free(running: Round, who: tuple[str, str], bets: Sequence[bet_pb2.Bet]) -> bool:
+    """Whether the seats of these bets are nobody's, or the account's own (rule BJ-11)."""
+    held = (running.seats.get(held_seat(bet.position)) for bet in bets)
+    return all(seat is None or (seat.partner, seat.account_id) == who for seat in held)
 
 
 def _window_refusal(running: Round) -> table.Refusal.ValueType | None:
@@ -90,7 +93,7 @@ def _window_refusal(running: Round) -> table.Refusal.ValueType | None:
 
 def decide_withdrawal(state: TableState, event: Event, body: table.WithdrawBets) -> Message:
     """One answer to WithdrawBets: all of the bets named or none; none named: all that are on."""
-    found = _place_of(state, event, body)
+    found = place_of(state, event, body)
     if isinstance(found, log.RequestRepeated):
         return found
     if isinstance(found, tuple):
@@ -139,34 +142,3 @@ def _asked_back(running: Round, event: Event, body: table.WithdrawBets) -> list[
             )
         )
     return bets
-
-
-def _place_of(
-    state: TableState, event: Event, body: BetRequest
-) -> tuple[Table, Round] | table.Refusal.ValueType | log.RequestRepeated:
-    """The table and the round that a new request is about; else why there is nothing to decide."""
-    if event.retried:
-        return table.REFUSAL_FAILED
-    one = state.tables.get(body.table_id)
-    if one is None:
-        return table.REFUSAL_UNKNOWN_TABLE
-    running = one.running
-    round_id = body.round_id
-    if running is None or running.round_id != round_id:
-        if 1 <= round_number(body.table_id, round_id) <= one.number:
-            return table.REFUSAL_REQUEST_EXPIRED
-        return table.REFUSAL_UNKNOWN_ROUND
-    first = running.requests.get((event.partner, body.request_id))
-    if first is None:
-        return table.REFUSAL_TOO_MANY_REQUESTS
-    request_hash, position = first
-    if position == event.position:
-        return one, running
-    if request_hash != body.request_hash:
-        return table.REFUSAL_REQUEST_ID_REUSED
-    return log.RequestRepeated(
-        request_id=body.request_id,
-        first=entry_pb2.Position(
-            segment=position.segment, sequence=position.sequence, index=position.index
-        ),
-    )

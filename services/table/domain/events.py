@@ -27,13 +27,14 @@ Order = (
 RoundOrder = table.SuspendRound | table.ResumeRound | table.VoidRound
 """Orders about a round that only operators give."""
 
-BetRequest = table.PlaceBets | table.WithdrawBets
+PartnerRequest = table.PlaceBets | table.WithdrawBets | table.Act
 """Partners' inputs."""
 
 Foreign = (
     limits.BetsRefused
     | limits.WithdrawalApproved
     | limits.WithdrawalRefused
+    | wallet.StakeReserved
     | wallet.StakeDeclined
     | wallet.RoundPaid
     | wallet.RoundReturned
@@ -43,6 +44,8 @@ Foreign = (
     | shoe.CutCardReached
     | shoe.ShoeRanOut
     | shoe.ShoeClosed
+    | rules.InsuranceOffered
+    | rules.ActionCalled
     | rules.RoundResolved
     | log.InputFailed
     | log.RetryInput
@@ -54,6 +57,9 @@ Own = (
     | table.BetsRejected
     | table.BetsWithdrawn
     | table.WithdrawalRejected
+    | table.ActionTaken
+    | table.ActionRejected
+    | table.InsuranceClosed
     | table.OrderRejected
     | table.TableOpened
     | table.TableClosed
@@ -69,7 +75,7 @@ Own = (
 )
 """The table's answers."""
 
-Folded = BetRequest | Order | Foreign
+Folded = PartnerRequest | table.TimeOutTurn | Order | Foreign
 
 FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))
 ANSWERS: frozenset[type[Message]] = frozenset(get_args(Own))

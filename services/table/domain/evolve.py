@@ -7,15 +7,31 @@ from typing import assert_never, cast
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.requests import Standing
-from services.table.domain.events import Folded, Order, Own
+from services.table.domain.events import Folded, Order, Own, PartnerRequest
+from services.table.domain.evolve_turns import (
+    OffTheTable,
+    bet_ids_of,
+    call_turn,
+    failed_bets,
+    free_seat,
+    hold_turn,
+    resume_turn,
+    stake_is_off,
+    stake_is_on,
+    take_action,
+    take_seats,
+    time_is_over,
+)
 from services.table.domain.failures import accepted_of_failure
 from services.table.domain.state import (
     MAX_ACCOUNT_REQUESTS,
+    MAX_ACTION_REQUESTS,
     MAX_BET_REQUESTS,
     MAX_ROUND_REQUESTS,
     AccountBets,
@@ -34,17 +50,28 @@ def evolve(state: TableState, event: Event) -> None:
     body = cast("Folded | Own", event.body)
     match body:
         case table.PlaceBets():
-            _keep_bet_request(state, event, body, MAX_BET_REQUESTS)
+            _keep_request(state, event, body, MAX_BET_REQUESTS)
         case table.BetsPlaced():
             _bets_placed(state, event, body)
         case table.WithdrawBets():
-            _keep_bet_request(state, event, body, MAX_ACCOUNT_REQUESTS)
+            _keep_request(state, event, body, MAX_ACCOUNT_REQUESTS)
         case table.BetsWithdrawn():
             _bets_withdrawn(state, event, body)
-        case limits.BetsRefused():
-            _bets_gone(state, event, body, tuple(body.bet_ids))
-        case limits.WithdrawalApproved() | wallet.StakeDeclined():
-            _bets_gone(state, event, body, tuple(bet.bet_id for bet in body.bets))
+        case wallet.StakeReserved():
+            if body.stage:  # The commonest has none.
+                _turn_goes_on(state, event, body)
+        case limits.BetsRefused() | limits.WithdrawalApproved() | wallet.StakeDeclined():
+            _bets_gone(state, event, body, bet_ids_of(body))
+        case table.Act():
+            _keep_request(state, event, body, MAX_ACTION_REQUESTS)
+        case (
+            rules.ActionCalled()
+            | rules.InsuranceOffered()
+            | table.ActionTaken()
+            | table.InsuranceClosed()
+            | table.TimeOutTurn()
+        ):
+            _turn_goes_on(state, event, body)
         case limits.WithdrawalRefused():
             _withdrawal_refused(state, event, body)
         case (
@@ -74,11 +101,9 @@ def evolve(state: TableState, event: Event) -> None:
         ):
             running = running_round(state, body.table_id, body.round_id)
             if running is not None:
-                _round_goes_on(running, event, body)
+                _round_goes_on(state.tables[body.table_id], running, event, body)
         case rules.RoundResolved():
-            running = running_round(state, body.table_id, body.round_id)
-            if running is not None and running.suspended and running.phase is Phase.DEALING:
-                running.held = body.result
+            _hold_result(state, body)
         case (
             shoe.ShoeOpened()
             | shoe.CardsBurned()
@@ -87,15 +112,15 @@ def evolve(state: TableState, event: Event) -> None:
             | shoe.ShoeRanOut()
             | shoe.ShoeClosed()
         ):
-            one = state.tables.get(body.table_id)
-            if one is not None:
-                _shoe_goes_on(one, body)
+            _shoe_goes_on(state, body)
         case log.InputFailed():
             _settlement_failed(state, event, body)
+            _bets_failed(state, event, body)
         case log.RetryInput():
             _settlement_retried(state, event, body)
         case (
             table.BetsRejected()
+            | table.ActionRejected()
             | table.WithdrawalRejected()
             | table.OrderRejected()
             | wallet.RoundPaid()
@@ -111,9 +136,7 @@ def evolve(state: TableState, event: Event) -> None:
 # ---- request ids -------------------------------------------------------------------------------
 
 
-def _keep_bet_request(
-    state: TableState, event: Event, body: table.PlaceBets | table.WithdrawBets, most: int
-) -> None:
+def _keep_request(state: TableState, event: Event, body: PartnerRequest, most: int) -> None:
     """Remember the first use of a request id within its round, refused or not.
 
     It is remembered before it is decided, so that a request whose decision failed keeps its place:
@@ -161,6 +184,8 @@ def _bets_placed(state: TableState, event: Event, body: table.BetsPlaced) -> Non
     for bet in body.bets:
         live[bet.bet_id] = PlacedBet(bet.bet, bet.stake_minor, bet.position, bet.announced)
     running.bets_placed += len(body.bets)
+    if running.seated:
+        take_seats(running, who, body.bets)
 
 
 def _account(
@@ -194,15 +219,61 @@ def _withdrawal_refused(state: TableState, event: Event, body: limits.Withdrawal
 def _bets_gone(
     state: TableState,
     event: Event,
-    body: limits.BetsRefused | limits.WithdrawalApproved | wallet.StakeDeclined,
+    body: OffTheTable,
     bet_ids: tuple[str, ...],
 ) -> None:
-    account = _account(state, event, body.table_id, body.round_id, body.account_id)
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None:
+        return
+    account = running.accounts.get((event.partner, body.account_id))
     if account is None:
         return
     for bet_id in bet_ids:
-        account.live.pop(bet_id, None)
-        account.withdrawing.pop(bet_id, None)
+        live, withdrawing = account.live.pop(bet_id, None), account.withdrawing.pop(bet_id, None)
+        bet = live or withdrawing
+        if running.seated and bet is not None:
+            free_seat(running, bet)
+    if running.turn is not None:
+        stake_is_off(running, bet_ids)
+
+
+def _bets_failed(state: TableState, event: Event, body: log.InputFailed) -> None:
+    """Bets whose path failed are off. Elsewhere than at seats nothing depends on it: there they
+    only count against what an account may have, as they always did."""
+    failed = failed_bets(event, body)
+    if failed is None:
+        return
+    running = running_round(state, failed.table_id, failed.round_id)
+    if running is not None and running.seated:
+        _bets_gone(state, event, failed, bet_ids_of(failed))
+
+
+def _turn_goes_on(
+    state: TableState,
+    event: Event,
+    body: rules.ActionCalled
+    | rules.InsuranceOffered
+    | table.ActionTaken
+    | table.InsuranceClosed
+    | table.TimeOutTurn
+    | wallet.StakeReserved,
+) -> None:
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None:
+        return
+    match body:
+        case rules.ActionCalled() | rules.InsuranceOffered():
+            call_turn(state.tables[body.table_id], running, event, body)
+        case wallet.StakeReserved():
+            stake_is_on(running, body)
+        case table.ActionTaken():
+            take_action(running, body)
+        case table.InsuranceClosed():
+            running.turn = None
+        case table.TimeOutTurn():
+            time_is_over(running, body)
+        case _:
+            assert_never(body)
 
 
 # ---- tables and rounds -------------------------------------------------------------------------
@@ -249,6 +320,7 @@ def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> N
         body.shoe_id,
         closes_at_us=closes_at_us,
         asked_at=event.cause or UNLOGGED,
+        seated=one.spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK,
     )
     one.number = body.number
     one.next_due_us = None
@@ -257,6 +329,7 @@ def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> N
 
 
 def _round_goes_on(
+    one: Table,
     running: Round,
     event: Event,
     body: table.BettingClosed
@@ -272,8 +345,10 @@ def _round_goes_on(
         case table.RoundSuspended():
             running.suspended = True
             running.closes_at_us = None
+            hold_turn(running)
         case table.RoundResumed():
             running.suspended = False
+            resume_turn(one, running, event)
             if body.closes_after_ms:
                 running.closes_at_us = event.time_us + body.closes_after_ms * 1000
                 running.timer = body.timer
@@ -286,8 +361,15 @@ def _round_goes_on(
             running.suspended = False
             running.held = None
             running.closes_at_us = None
+            running.turn = None
         case _:
             assert_never(body)
+
+
+def _hold_result(state: TableState, body: rules.RoundResolved) -> None:
+    running = running_round(state, body.table_id, body.round_id)
+    if running is not None and running.suspended and running.phase is Phase.DEALING:
+        running.held = body.result
 
 
 def _settlement_failed(state: TableState, event: Event, body: log.InputFailed) -> None:
@@ -343,7 +425,7 @@ def _forget_shoe(one: Table) -> None:
 
 
 def _shoe_goes_on(
-    one: Table,
+    state: TableState,
     body: shoe.ShoeOpened
     | shoe.CardsBurned
     | shoe.CardsDealt
@@ -351,6 +433,9 @@ def _shoe_goes_on(
     | shoe.ShoeRanOut
     | shoe.ShoeClosed,
 ) -> None:
+    one = state.tables.get(body.table_id)
+    if one is None:
+        return
     match body:
         case shoe.ShoeOpened():
             if one.is_open:

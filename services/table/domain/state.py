@@ -13,6 +13,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import spec_pb2
 from services.kernel.event import UNLOGGED, Position
 from services.kernel.requests import RequestIds
+from services.table.domain.turns import Seat, Turn
 
 MAX_OPEN_TABLES = 500
 """Open tables in a cell: more belong to another cell; each costs state in every service."""
@@ -24,6 +25,9 @@ MAX_BET_REQUESTS = 500
 """PlaceBets of an account in a round whose ids are kept: no fewer than it may have bets."""
 MAX_ACCOUNT_REQUESTS = 600
 """The same with its withdrawals: whoever may not bet any more may still take bets back."""
+MAX_ACTION_REQUESTS = 1_000
+"""The same with its actions: whoever may not do anything else any more may still play seven seats,
+each of two hands that hit a dozen times, and be refused as often."""
 MAX_ROUND_REQUESTS = 200_000
 """Request ids kept for a round, over all partners: what a cell takes in a long betting window."""
 
@@ -86,6 +90,12 @@ class Round:
         default_factory=dict[tuple[str, str], AccountBets]
     )
     """By (partner, account)."""
+    seated: bool = False
+    """Whether its bets lie at seats, which act by turns: blackjack."""
+    seats: dict[int, Seat] = field(default_factory=dict[int, Seat])
+    """Who holds which."""
+    turn: Turn | None = None
+    """The turn that is open."""
     bets_placed: int = 0
     """How many bet ids were given out."""
     cards_left_shoe: bool = False

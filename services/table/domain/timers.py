@@ -7,7 +7,8 @@ from typing import NamedTuple
 from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.event import Position
-from services.table.domain.state import Phase, TableState
+from services.table.domain.state import Phase, Round, TableState
+from services.table.domain.turns import Turn
 
 
 class Timer(NamedTuple):
@@ -15,7 +16,7 @@ class Timer(NamedTuple):
 
     due_us: int
     """Log time, microseconds since 1970 UTC."""
-    body: table.OpenRound | table.CloseBetting
+    body: table.OpenRound | table.CloseBetting | table.TimeOutTurn
 
 
 def timers_wanted(state: TableState) -> list[Timer]:
@@ -44,7 +45,23 @@ def timers_wanted(state: TableState) -> list[Timer]:
                 asked_by=_proto(running.asked_at),
             )
             wanted.append(Timer(running.closes_at_us, closes))
+        elif running.turn is not None:
+            wanted.extend(_of_turn(table_id, running, running.turn))
     return wanted
+
+
+def _of_turn(table_id: str, running: Round, turn: Turn) -> list[Timer]:
+    """The time of a turn runs also while its stake is under way, once."""
+    if turn.due_us is None or turn.timed_out:
+        return []
+    over = table.TimeOutTurn(
+        table_id=table_id,
+        round_id=running.round_id,
+        turn=turn.number,
+        timer=turn.timer,
+        asked_by=_proto(turn.asked_at),
+    )
+    return [Timer(turn.due_us, over)]
 
 
 def _proto(position: Position) -> entry_pb2.Position:
