@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -16,6 +16,7 @@ from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.readable import enum_name, readable_message
+from services.games.blackjack import is_blackjack, total
 
 LEFT_OUT = frozenset({"table_id", "round_id", "request_hash", "asked_by"})
 """Fields that the rest of the line says already, or nobody reads."""
@@ -50,10 +51,38 @@ def describe(body: Message) -> str:
             cards = ", ".join(f"#{one.index} {one.card}" for one in body.cards)
             return f"{body.shoe_id}: {cards} (asked by {_position(body.asked_by)})"
         case shoes.CardsDealt():
-            return ", ".join(f"{_enum(one, 'hand').lower()} {one.card}" for one in body.cards)
+            return ", ".join(
+                f"{_enum(one, 'hand').lower()} {one.card or 'face down'}" for one in body.cards
+            )
         case shoes.CardsBurned():
             opened = ", ".join(one.card for one in body.opened) or "none"
             return f"{opened} opened, {body.face_down} face down ({_enum(body, 'reason')})"
+        case shoes.CheckHole():
+            told = "a blackjack" if body.blackjack else "no blackjack"
+            asked_by = _position(body.asked_by)
+            return f"{body.shoe_id}: #{body.index} makes {told} (asked by {asked_by})"
+        case shoes.HoleChecked():
+            return "a blackjack" if body.blackjack else "no blackjack"
+        case rules.HoleCalled():
+            return f"{_enum(body, 'purpose').lower()} at {body.up_card}"
+        case rules.InsuranceOffered():
+            stakes = zip(body.seats, body.stakes_minor, strict=False)
+            told = ", ".join(f"seat {seat} for {minor}" for seat, minor in stakes)
+            return f"turn {body.turn}: {told}"
+        case rules.ActionCalled():
+            return f"turn {body.turn}: {_turn(body)}"
+        case rules.SideBetDecided():
+            return f"seat {body.seat}, {body.bet}: {body.line or 'lost'}"
+        case tables.Act():
+            extra = f" {body.extra_minor}" if body.extra_minor else ""
+            return f"{body.account_id}: turn {body.turn}, {_acts(body)}{extra} ({_request(body)})"
+        case tables.ActionTaken():
+            extra = f" {body.extra.stake_minor} [{body.extra.bet_id}]" if body.extra.bet else ""
+            who = _request(body) if body.request_id else "its time is over"
+            return f"{body.account_id}: turn {body.turn}, {_acts(body)}{extra} ({who})"
+        case tables.ActionRejected():
+            where = f"turn {body.turn}, seat {body.seat}"
+            return f"{body.account_id}: {where}: {_enum(body, 'refusal')} ({_request(body)})"
         case rules.DrawCalled():
             hands = ", ".join(_value(body, "hands", hand).lower() for hand in body.hands)
             return f"a card for {hands} (after {body.called_before})"
@@ -89,15 +118,41 @@ def _short(text: str) -> str:
 
 def _bets(bets: Iterable[bet_pb2.Bet]) -> str:
     return ", ".join(
-        f"{one.bet} {one.stake_minor}" + (f" [{one.bet_id}]" if one.bet_id else "") for one in bets
+        f"{one.bet} {one.stake_minor}{_at(one.position)}"
+        + (f" [{one.bet_id}]" if one.bet_id else "")
+        for one in bets
     )
+
+
+def _at(position: str) -> str:
+    return f" at {position}" if position else ""
+
+
+def _request(body: Any) -> str:
+    return f"request {body.request_id}"
+
+
+def _acts(body: tables.Act | tables.ActionTaken) -> str:
+    """Which hand does what."""
+    hand = " hand 2" if isinstance(body, tables.ActionTaken) and body.hand == 2 else ""
+    return f"seat {body.seat}{hand}: {_enum(body, 'action').lower()}"
+
+
+def _turn(body: rules.ActionCalled) -> str:
+    actions = ", ".join(_value(body, "actions", action).lower() for action in body.actions)
+    told = f"seat {body.seat} hand {body.hand} may {actions}"
+    if body.max_double_minor:
+        told += f"; a double takes 1 to {body.max_double_minor}"
+    if body.split_minor:
+        told += f"; a split takes {body.split_minor}"
+    return f"{told}; advice: {_enum(body, 'advice').lower()}"
 
 
 def _settled(one: settlements.SettledBet) -> str:
     kept = f", commission {one.commission_minor}" if one.commission_minor else ""
     return (
-        f"{one.bet} {one.stake_minor} {_enum(one, 'outcome').lower()} -> {one.payout_minor}{kept} "
-        f"[{one.bet_id}]"
+        f"{one.bet} {one.stake_minor}{_at(one.position)} {_enum(one, 'outcome').lower()}"
+        f"{f' ({one.line})' if one.line else ''} -> {one.payout_minor}{kept} [{one.bet_id}]"
     )
 
 
@@ -113,12 +168,45 @@ def _violation(one: limits.Violation) -> str:
 
 
 def _result(result: rules.Result) -> str:
-    told = result.baccarat
+    match result.WhichOneof("game"):
+        case "blackjack":
+            return _blackjack(result.blackjack)
+        case "roulette":
+            return f"number {result.roulette.number}"
+        case "sicbo":
+            return f"dice {' '.join(map(str, result.sicbo.dice))}"
+        case "dragon_tiger":
+            told = result.dragon_tiger
+            return f"dragon {told.dragon_card}, tiger {told.tiger_card}"
+        case "football_studio":
+            shown = result.football_studio
+            return f"home {shown.home_card}, away {shown.away_card}"
+        case _:
+            return _baccarat(result.baccarat)
+
+
+def _baccarat(told: rules.BaccaratResult) -> str:
     winner = _enum(told, "winner").lower()
     return (
         f"player {' '.join(told.player_cards)} = {told.player_total}, "
         f"banker {' '.join(told.banker_cards)} = {told.banker_total}: {winner}"
     )
+
+
+def _blackjack(told: rules.BlackjackResult) -> str:
+    if not told.seats:
+        return "nobody was dealt"
+    seats = [f"seat {seat.seat} " + " and ".join(map(_hand, seat.hands)) for seat in told.seats]
+    return f"dealer {_counted(told.dealer_cards)}; {'; '.join(seats)}"
+
+
+def _hand(hand: rules.BlackjackHand) -> str:
+    return _counted(hand.cards, split=hand.split) + (" doubled" if hand.doubled else "")
+
+
+def _counted(cards: Sequence[str], *, split: bool = False) -> str:
+    count = "blackjack" if is_blackjack(cards, split=split) else str(total(cards).points)
+    return f"{' '.join(cards)} = {count}"
 
 
 def _position(message: Any) -> str:

@@ -268,11 +268,29 @@ def cards_of(body: Message) -> list[str]:
     """The cards that an event speaks of, in dealing order."""
     match body:
         case shoes.CardsDealt() | shoes.OpenCards():
-            return [card.card for card in body.cards]
+            return [card.card for card in body.cards if card.card]
         case shoes.CardsBurned():
             return [card.card for card in body.opened]
         case tables.ResultAccepted() | rules.RoundResolved():
-            baccarat = body.result.baccarat
-            return [*baccarat.player_cards, *baccarat.banker_cards]
+            return _cards_of_result(body.result)
         case _:
             return []
+
+
+def _cards_of_result(result: rules.Result) -> list[str]:
+    """The cards that decided a round, hand by hand; none where the game has none."""
+    baccarat, blackjack = result.baccarat, result.blackjack
+    seats = [card for seat in blackjack.seats for hand in seat.hands for card in hand.cards]
+    pairs = (
+        result.dragon_tiger.dragon_card,
+        result.dragon_tiger.tiger_card,
+        result.football_studio.home_card,
+        result.football_studio.away_card,
+    )
+    return [
+        *baccarat.player_cards,
+        *baccarat.banker_cards,
+        *seats,
+        *blackjack.dealer_cards,
+        *filter(None, pairs),
+    ]

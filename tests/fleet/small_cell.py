@@ -16,6 +16,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
@@ -101,7 +102,7 @@ def seeded_generator(seed: int) -> Generator:
 
 
 class SmallCell:
-    """See the module. `seed`: of the shoes and the random bets."""
+    """See the module. `seed`: of the shoes and the random bets; `generator`: of other shoes."""
 
     def __init__(
         self,
@@ -113,6 +114,7 @@ class SmallCell:
         writer: str = "small-cell",
         cores: Sequence[Core[Any]] = CORES,
         observed: Sequence[Core[Any]] = (),
+        generator: Generator | None = None,
     ) -> None:
         self.alarms: list[tuple[str, dict[str, Any]]] = []
         self.clock = clock
@@ -128,7 +130,7 @@ class SmallCell:
             clock=clock,
             alarm=lambda kind, facts: self.alarms.append((kind, facts)),
             witness=witness,
-            shells=[Timers(), Custodian(log.cell, keys, seeded_generator(seed))],
+            shells=[Timers(), Custodian(log.cell, keys, generator or seeded_generator(seed))],
         )
         self.nats_pid = 0
         """Of the nats-server, where it is a real one."""
@@ -262,6 +264,61 @@ class SmallCell:
             bet_ids=bet_ids,
         )
         return (await self.submit("table", body, WITHDRAWN, f"partner:{PARTNER}")).event.body
+
+    async def bet_at(
+        self, round_id: str, account_id: str, *bets: tuple[str, int, int], partner: str = PARTNER
+    ) -> Message:
+        """Place bets, each (kind, seat, stake); the outcome."""
+        body = table.PlaceBets(
+            account_id=account_id,
+            table_id=round_id.rpartition("-")[0],
+            round_id=round_id,
+            currency_code="EUR",
+            bets=[
+                bet_pb2.Bet(bet=bet, position=str(seat), stake_minor=minor)
+                for bet, seat, minor in bets
+            ],
+        )
+        return (await self.submit("table", body, PLACED, f"partner:{partner}")).event.body
+
+    async def act(
+        self,
+        round_id: str,
+        account_id: str,
+        seat: int,
+        action: rules.Action.ValueType,
+        extra_minor: int = 0,
+        *,
+        turn: int = 0,
+    ) -> Message:
+        """Act at a seat, once it has the turn or an offer; the outcome. `turn`: another one."""
+        body = table.Act(
+            account_id=account_id,
+            table_id=round_id.rpartition("-")[0],
+            round_id=round_id,
+            seat=seat,
+            turn=turn or await self.turn_of(round_id, seat),
+            action=action,
+            extra_minor=extra_minor,
+        )
+        staked = action in {rules.ACTION_DOUBLE, rules.ACTION_SPLIT, rules.ACTION_INSURE}
+        until = PLACED if staked else frozenset((table.ActionTaken,))
+        ended = until | {table.ActionRejected}
+        return (await self.submit("table", body, ended, f"partner:{PARTNER}")).event.body
+
+    async def turn_of(self, round_id: str, seat: int, hand: int = 0) -> int:
+        """Wait until a seat, or one of its hands, has the turn or an offer; the turn's number."""
+        one = self.process.state("table").tables[round_id.rpartition("-")[0]]
+
+        def asked() -> bool:
+            found = one.running.turn
+            if found is None or hand not in {0, found.hand}:
+                return False
+            return seat == found.seat or seat in found.offered
+
+        await self.until(asked, f"seat {seat} is asked")
+        number: int = one.running.turn.number
+        return number
 
     async def close_betting(self, round_id: str) -> None:
         """No more bets; wait until the round is over."""
