@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sabot.audit.v1 import audit_service_pb2 as audits
 from services.kernel.entry import position_of, position_proto
+from services.kernel.event import Position
 from services.kernel.process import Process
+from services.kernel.reader import END_OF_ENTRY, SEGMENT
 from services.kernel.replica import Diverged
 from services.wallet.domain.state import sums
 
@@ -19,9 +21,10 @@ class Auditor:
         """How far it is, and what it found."""
         process = self._process
         wallet = process.observer("wallet")
+        sequence, head = process.folding.observed
         return audits.GetAuditResponse(
-            position=position_proto(process.position),
-            head=process.head,
+            position=position_proto(Position(SEGMENT, sequence, END_OF_ENTRY)),
+            head=head,
             answers=process.folding.answers_compared,
             differences=process.folding.difference_count,
             first=[_difference(one) for one in process.folding.differences],

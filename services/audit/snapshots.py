@@ -7,10 +7,14 @@ unnamed, or not as it was named, folds the log instead.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 from sabot.log.v1 import events_pb2
+from services.kernel.event import Core
 from services.kernel.process import Process
 from services.kernel.snapshot import (
+    Snapshot,
     SnapshotFolder,
     SnapshotSet,
     StateCodec,
@@ -22,6 +26,8 @@ EVERY_ENTRIES = 20_000
 """Entries between two snapshots: folding so many takes a few seconds at a start."""
 LOOK_EVERY_S = 1.0
 """How often it looks whether one is due."""
+
+Taken = Sequence[tuple[Core[Any], Snapshot]]
 
 
 class Snapshots:
@@ -39,21 +45,46 @@ class Snapshots:
             await asyncio.sleep(LOOK_EVERY_S)
             behind = process.position.sequence - last
             if process.ready and process.between_entries and behind >= self._every:
-                last = self.take(process)
+                last = await self.take_aside(process)
 
     def take(self, process: Process) -> int:
         """Take a set now and have it named in the log; the entry it stands at."""
-        taken = process.snapshots()
         sequence, head = process.position.sequence, process.head
-        raw = {core.service: encode_snapshot(self._codec, core, one) for core, one in taken}
-        self._folder.save(SnapshotSet(sequence, raw))
+        taken = process.snapshots()
+        made = SnapshotSet(sequence, self._encoded(taken))
+        self._folder.save(made)
+        self._name(process, taken, made, head)
+        return sequence
+
+    async def take_aside(self, process: Process) -> int:
+        """The same by another thread, since a large state takes seconds: the observers stand still
+        meanwhile and then catch up, and all that answers callers goes on."""
+        sequence, head = process.position.sequence, process.head
+        still = process.hold()
+        try:
+            taken = process.snapshots()
+            # What goes on is small here: audit's own. It must be encoded before it changes.
+            raw = self._encoded([each for each in taken if each[0].service not in still])
+            large = [each for each in taken if each[0].service in still]
+            raw |= await asyncio.to_thread(self._encoded, large)
+        finally:
+            await process.let_go()
+        made = SnapshotSet(sequence, raw)
+        await asyncio.to_thread(self._folder.save, made)
+        self._name(process, taken, made, head)
+        return sequence
+
+    def _encoded(self, taken: Taken) -> dict[str, bytes]:
+        return {core.service: encode_snapshot(self._codec, core, one) for core, one in taken}
+
+    def _name(self, process: Process, taken: Taken, made: SnapshotSet, head: bytes) -> None:
+        """Have the log say what was taken, so that a start may use it."""
         for core, _ in taken:
             named = events_pb2.RecordSnapshot(
                 service=core.service,
                 schema=core.schema,
-                sequence=sequence,
+                sequence=made.sequence,
                 head=head,
-                digest=digest(raw[core.service]),
+                digest=digest(made.raw[core.service]),
             )
             process.tell("audit", named, "system:audit")
-        return sequence

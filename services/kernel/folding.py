@@ -5,12 +5,14 @@ decide others' answers again.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from sabot.log.v1 import events_pb2
 from services.kernel.entry import EventTypes
-from services.kernel.event import Core
+from services.kernel.event import Core, InvariantViolated
 from services.kernel.log import Log
 from services.kernel.outcomes import Alarm
 from services.kernel.reader import LogBroken, LogReader, ReadEntry
@@ -21,6 +23,9 @@ from services.kernel.witness import Witnessed
 
 MAX_DIFFERENCES = 100
 """Differences kept whole; the rest is counted."""
+MAX_HELD_EVENTS = 50_000
+"""Events kept for observers that stand still: some seconds of a busy cell. Beyond it everything
+waits for them, since memory would grow without end."""
 MAX_REBUILDS = 3
 """A replica that differs from the record again and again is another build: it stops."""
 
@@ -53,6 +58,12 @@ class Folding:
         self.reader = self._new_reader()
         self.replicas: dict[str, AnyReplica] = {}
         self.observers: dict[str, AnyReplica] = {}
+        self.observed = (0, b"")
+        """Entry and chain hash up to which the observers have decided everything again."""
+        self._held: deque[tuple[ReadEntry, float]] | None = None
+        """While the observers stand still: what they have not read."""
+        self._held_events = 0
+        self._let_go = asyncio.Event()
         self._stand(None)
         self.differences: list[Diverged] = []
         """Answers that do not follow from the log, as the observers found."""
@@ -74,11 +85,32 @@ class Folding:
 
     def snapshots(self) -> list[tuple[Core[Any], Snapshot]]:
         """All states as they stand: observers' where there are any, else replicas'."""
+        reader = deepcopy(self.reader.state)
         here = {**self.replicas, **self.observers}
         return [
-            (one.core, Snapshot(service, one.core.schema, self.reader.state, one.state))
+            (one.core, Snapshot(service, one.core.schema, reader, one.state))
             for service, one in here.items()
         ]
+
+    # ---- standing still ------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Let the observers stand still until `let_go`, so that another thread may read their
+        states, which change in place. They are between two entries."""
+        if self._held is not None:
+            raise InvariantViolated("the observers stand still already")
+        self._held = deque()
+        self._held_events = 0
+        self._let_go.clear()
+
+    async def let_go(self) -> None:
+        """Let the observers read what came meanwhile, entry by entry, and go on."""
+        held = self._held
+        while held:
+            await self._observe(*held.popleft())
+            await asyncio.sleep(0)
+        self._held = None
+        self._let_go.set()
 
     # ---- starting ------------------------------------------------------------------------------
 
@@ -108,6 +140,7 @@ class Folding:
             core.service: self._made(core, snapshot_set, "-observer") for core in self._observed
         }
         self.replicas, self.observers, self.reader = replicas, observers, reader
+        self.observed = (reader.state.sequence, reader.state.head)
 
     def _made(self, core: Core[Any], snapshot_set: SnapshotSet | None, role: str) -> AnyReplica:
         # Each has a state of its own, decoded anew: states change in place.
@@ -164,6 +197,7 @@ class Folding:
             await self._note_difference(service, lost, last)
 
     def _observe_in_recovery(self, entry: ReadEntry) -> None:
+        self.observed = (entry.sequence, entry.head)
         for event in entry.events:
             if isinstance(event.body, events_pb2.RecordSnapshot):
                 named = event.body
@@ -195,12 +229,22 @@ class Folding:
             except Diverged as diverged:
                 await self._replace(service, diverged, entry.sequence)
                 replaced.append(service)
+        if self._held is None:
+            await self._observe(entry, now)
+        elif self.observers:
+            self._held.append((entry, now))
+            self._held_events += len(entry.events)
+            if self._held_events > MAX_HELD_EVENTS:
+                await self._let_go.wait()
+        return replaced
+
+    async def _observe(self, entry: ReadEntry, now: float) -> None:
         for service, observer in list(self.observers.items()):
             try:
                 observer.read(entry, now)
             except Diverged as diverged:
                 await self._note_difference(service, diverged, entry.sequence)
-        return replaced
+        self.observed = (entry.sequence, entry.head)
 
     async def _replace(self, service: str, diverged: Diverged, last: int) -> None:
         """Another replica recorded other answers: its record stands. Take it, and raise an

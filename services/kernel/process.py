@@ -274,8 +274,22 @@ class Process:
         return self._shells.problems()
 
     def snapshots(self) -> list[tuple[Core[Any], Snapshot]]:
-        """What lives here, as it stands. To be encoded before anything else happens."""
+        """What lives here, as it stands. To be encoded before anything else happens, those of
+        observers that `hold` keeps apart."""
         return self.folding.snapshots()
+
+    def hold(self) -> frozenset[str]:
+        """Let the observers stand still until `let_go`; the services whose states may be read by
+        another thread meanwhile."""
+        self.folding.hold()
+        return frozenset(self.folding.observers)
+
+    async def let_go(self) -> None:
+        """Let the observers read what came meanwhile, and go on."""
+        try:
+            await self.folding.let_go()
+        except Exception as error:  # noqa: BLE001 - as when they read along
+            self._halt(error)
 
     def follow(self, listener: Callable[[list[Event]], None]) -> Callable[[], None]:
         self._followers.append(listener)
