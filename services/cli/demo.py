@@ -19,7 +19,7 @@ from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
 from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
 from services.cli.demo_games import CURRENCY, DemoTable, Wager
-from services.cli.fleet import DEFAULT_PORT, Fleet, at_signals, fleet, give_up_at_signals
+from services.cli.fleet import DEFAULT_PORT, Fleet, fleet
 from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
@@ -73,9 +73,9 @@ def run_demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> int
 
 async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> int:
     stop = asyncio.Event()
-    give_up_at_signals()
+    event_loop.give_up_at_signals()
     async with fleet(data, _free_or_default()) as running:
-        at_signals(stop.set)
+        event_loop.at_signals(stop.set)
         print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
         error = await _play(running, rounds, tables, stop)
     if error is not None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,26 +205,12 @@ def run_up(data: Path, port: int) -> int:
         return 1  # a signal while it started
 
 
-def at_signals(do: Callable[[], object]) -> None:
-    """Do this at SIGINT and SIGTERM. While a fleet starts that is to give up, then to drain."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, do)
-
-
-def give_up_at_signals() -> None:
-    """End the calling task at SIGINT and SIGTERM."""
-    task = asyncio.current_task()
-    if task is not None:
-        at_signals(task.cancel)
-
-
 async def _up(data: Path, port: int) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    give_up_at_signals()
+    event_loop.give_up_at_signals()
     async with fleet(data, port) as running:
-        at_signals(stop.set)
+        event_loop.at_signals(stop.set)
         print(
             f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}", flush=True
         )

@@ -77,9 +77,9 @@ def up(
     """Run a fleet with its own nats-server, until Ctrl-C or SIGTERM, which drain it."""
     with _plainly():
         if split:
-            from services.cli.split import up_split
+            from services.cli.split import run_split
 
-            code = asyncio.run(up_split(data, port, replicas))
+            code = run_split(data, port, replicas)
         else:
             from services.cli.fleet import run_up
 

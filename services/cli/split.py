@@ -17,6 +17,7 @@ from pathlib import Path
 
 from services.cli.fleet import CELL, DEFAULT_PORT, embedded_log, prepare_tokens
 from services.events import SERVICES
+from services.kernel import event_loop
 from services.kernel.embedded import Credentials, EmbeddedServer
 from services.kernel.nats_process import LAUNCHER, free_ports, write_private
 from services.kernel.tokens import Tokens
@@ -232,13 +233,19 @@ def _environment(
     }
 
 
-async def up_split(data: Path, port: int, replicas: int) -> int:
-    """Run until SIGINT or SIGTERM."""
+def run_split(data: Path, port: int, replicas: int) -> int:
+    """Run the split fleet until SIGINT or SIGTERM; the exit code."""
+    try:
+        return asyncio.run(_up(data, port, replicas))
+    except asyncio.CancelledError:
+        return 1  # a signal while it started
+
+
+async def _up(data: Path, port: int, replicas: int) -> int:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    event_loop.give_up_at_signals()
     async with split_fleet(data, port, replicas) as fleet:
+        event_loop.at_signals(stop.set)
         for child in fleet.children:
             print(f"{child.name:14} process {child.pid:7}  127.0.0.1:{child.port}")
         print(f"partners call {fleet.address}; tokens in {data / 'tokens.json'}", flush=True)

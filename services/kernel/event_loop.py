@@ -1,10 +1,11 @@
-"""The event loop of a process: uvloop, and a garbage collector that stays out of the way."""
+"""The event loop of a process: uvloop, a garbage collector that stays out of the way, signals."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import uvloop
@@ -21,3 +22,17 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     gc.set_threshold(COLLECT_AFTER, 20, 100)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
+
+
+def at_signals(do: Callable[[], object]) -> None:
+    """Do this at SIGINT and SIGTERM. While a process starts that is to give up, then to drain."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, do)
+
+
+def give_up_at_signals() -> None:
+    """End the calling task at SIGINT and SIGTERM: what it has begun is undone on the way out."""
+    task = asyncio.current_task()
+    if task is not None:
+        at_signals(task.cancel)

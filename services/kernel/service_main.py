@@ -4,7 +4,6 @@ environment."""
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Callable
 
@@ -43,6 +42,8 @@ def main(service: str, parts_of: Callable[[ServiceSettings], host.Parts], types:
         stopped = event_loop.run(_serve(service, parts_of, types, settings, tokens))
     except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as error:
         stopped = error
+    except asyncio.CancelledError:
+        return EXIT_STOPPED  # a signal while it started
     if stopped is not None:
         sys.stderr.write(f"{service}: {stopped}\n")
         return EXIT_STOPPED
@@ -67,8 +68,7 @@ async def _serve(
 ) -> BaseException | None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    event_loop.give_up_at_signals()
     monitors = [url.strip() for url in settings.nats_monitor_urls.split(",")]
     log = await _connect(service, settings)
 
@@ -88,6 +88,7 @@ async def _serve(
             build=BUILD,
             log_advice=LOG_ADVICE,
         )
+        event_loop.at_signals(stop.set)
         stopped = loop.create_task(running.stopped())
         stopping = loop.create_task(stop.wait())
         done, _ = await asyncio.wait({stopped, stopping}, return_when=asyncio.FIRST_COMPLETED)
