@@ -92,6 +92,8 @@ ROUNDS = Table(
     Column("cards", LargeBinary, nullable=False),
     Column("result", LargeBinary),
     Column("void_reason", SmallInteger, nullable=False),
+    # Where the ace stands, a sabot.rules.v1.AceRank; 0 in games that do not say.
+    Column("ace", SmallInteger, nullable=False, server_default="0"),
     Column("opened", KeyInteger, nullable=False),
     Column("changed", KeyInteger, nullable=False),
     Index("rounds_by_opening", "opened"),
@@ -100,6 +102,15 @@ ROUNDS = Table(
     Index("rounds_by_state", "state"),
 )
 """One row a round. `opened`, `changed`: keys of log positions."""
+
+ACES = Table(
+    "table_aces",
+    METADATA,
+    Column("table_id", Text, primary_key=True),
+    Column("ace", SmallInteger, nullable=False),
+)
+"""One row a table of a game that says where the ace stands, by the rules in force: its next rounds
+are read by it."""
 
 BETS = Table(
     "bets",
@@ -151,7 +162,10 @@ class TableProjection:
         self._requests = RequestRows(REQUESTS, REQUEST_KINDS)
         self._running: dict[str, Row] = {}
         """Rows of the rounds that are not over."""
+        self._aces: dict[str, int] = {}
+        """By table, see `ACES`."""
         self._handlers: dict[type[Message], Callable[[Event, Any, Changes], None]] = {
+            table.TableOpened: self._table_opened,
             table.RoundOpened: self._round_opened,
             table.BettingClosed: self._betting_closed,
             table.RoundSuspended: self._round_suspended,
@@ -172,6 +186,7 @@ class TableProjection:
         await self._requests.load(connection)
         rows = await connection.execute(select(ROUNDS).where(ROUNDS.c.state.not_in(OVER)))
         self._running = {row.round_id: dict(row._mapping) for row in rows}  # noqa: SLF001  # public
+        self._aces = {row.table_id: row.ace for row in await connection.execute(select(ACES))}
 
     def apply(self, events: Sequence[Event], changes: Changes) -> None:
         """Fold events into row changes."""
@@ -194,6 +209,13 @@ class TableProjection:
 
     # ---- rounds --------------------------------------------------------------------------------
 
+    def _table_opened(self, event: Event, body: table.TableOpened, changes: Changes) -> None:
+        del event
+        table_id, ace = body.spec.table_id, body.spec.rule_set.two_cards.ace
+        if ace or table_id in self._aces:
+            self._aces[table_id] = ace
+            changes[ACES].save((table_id,), {"table_id": table_id, "ace": ace})
+
     def _round_opened(self, event: Event, body: table.RoundOpened, changes: Changes) -> None:
         window_us = body.closes_after_ms * 1000
         key = position_key(event.position)
@@ -210,6 +232,7 @@ class TableProjection:
             "cards": b"",
             "result": None,
             "void_reason": table.ROUND_REASON_UNSPECIFIED,
+            "ace": self._aces.get(body.table_id, 0),
             "opened": key,
             "changed": key,
         }

@@ -201,7 +201,7 @@ def _round(row: RowMapping) -> Round:
     found.MergeFromString(row["cards"])
     if row["result"] is not None:
         found.result.MergeFromString(row["result"])
-        mark_road(found)
+        mark_road(found, row["ace"])
     return found
 
 

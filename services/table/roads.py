@@ -62,9 +62,10 @@ class ShoeRoads:
         return self._drawn
 
 
-def mark_road(view: partners.Round) -> None:
-    """Say what a round with a result adds to the roads of its shoe."""
-    outcome = outcome_of(view.result) if view.state in _STANDING else None
+def mark_road(view: partners.Round, ace: int) -> None:
+    """Say what a round with a result adds to the roads of its shoe. `ace`: where the ace stands by
+    its rules, a `sabot.rules.v1.AceRank`."""
+    outcome = outcome_of(view.result, ace) if view.state in _STANDING else None
     if outcome is None:
         view.ClearField("road")
         return

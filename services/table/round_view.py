@@ -56,8 +56,9 @@ def opened(body: tables.RoundOpened, time_us: int) -> partners.Round:
     return view
 
 
-def follow(view: partners.Round, event: Event) -> None:
-    """Change a view by an event of its round. Doing it twice is doing it once."""
+def follow(view: partners.Round, event: Event, ace: int) -> None:
+    """Change a view by an event of its round. Doing it twice is doing it once. `ace`: where the ace
+    stands by the round's rules, a `sabot.rules.v1.AceRank`."""
     body = event.body
     match body:
         case tables.BettingClosed():
@@ -75,7 +76,7 @@ def follow(view: partners.Round, event: Event) -> None:
         case tables.ResultAccepted():
             view.state = partners.ROUND_STATE_PAYING
             view.result.CopyFrom(body.result)
-            mark_road(view)
+            mark_road(view, ace)
         case tables.RoundVoided():
             _betting_ended(view, event.time_us)
             view.state = partners.ROUND_STATE_RETURNING

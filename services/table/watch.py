@@ -185,7 +185,7 @@ class LiveTables:
             for event in missed:
                 for view in shoe:
                     if getattr(event.body, "round_id", "") == view.round_id:
-                        round_view.follow(view, event)
+                        round_view.follow(view, event, _ace(table))
             for view in shoe:
                 if view.round_id == round_id and not self._shown(table_id, table):
                     self._rounds[table_id] = view
@@ -226,7 +226,8 @@ class LiveTables:
             if table_id in self._rings:
                 self._rings[table_id].restart(event.position)
             return
-        round_view.follow(shown, event)
+        table = self._table(table_id)
+        round_view.follow(shown, event, _ace(table) if table else 0)
         self._follow_roads(table_id, shown)
         ring = self._rings.get(table_id)
         if ring is not None:
@@ -295,6 +296,11 @@ class LiveTables:
                     told = max(told, self._heard) if wake is ring.wake else told
                     yield self._at(partners.WatchTableResponse(heartbeat=True), table_id, told)
             raise EdgeNotReady("stopping")
+
+
+def _ace(table: Table) -> int:
+    """Where the ace stands; a running round keeps its table's rules."""
+    return table.spec.rule_set.two_cards.ace
 
 
 def _has_roads(table: Table) -> bool:

@@ -14,6 +14,7 @@ from sabot.partner.v1 import roads_pb2
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import events_pb2 as tables
+from services.games.road_outcomes import outcome_of
 from services.games.roads import Colour, Outcome, roads
 from services.kernel.errors import Refused
 from services.kernel.event import Position
@@ -300,6 +301,79 @@ async def test_bac_42_the_projection_keeps_the_results_of_every_shoe(tmp_path: P
     assert [one.HasField("road") for one in second] == [True, False]
     assert await queries.rounds_of_shoe("t1-s3") == []
     await projector.close()
+
+
+def two_card_result(first: str, second: str) -> rules.Result:
+    return rules.Result(
+        football_studio=rules.FootballStudioResult(home_card=first, away_card=second)
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ace", "colour"),
+    [
+        ("AS", "KS", rule_set_pb2.ACE_RANK_HIGH, Colour.RED),
+        ("AS", "KS", rule_set_pb2.ACE_RANK_LOW, Colour.BLUE),
+        ("2S", "9H", rule_set_pb2.ACE_RANK_LOW, Colour.BLUE),
+        ("9S", "9H", rule_set_pb2.ACE_RANK_HIGH, Colour.GREEN),
+    ],
+)
+def test_two_cards_have_roads_too(first: str, second: str, ace: int, colour: Colour) -> None:
+    dragon = rules.Result(
+        dragon_tiger=rules.DragonTigerResult(dragon_card=first, tiger_card=second)
+    )
+    for told in (two_card_result(first, second), dragon):
+        assert outcome_of(told, ace) == Outcome(colour)
+
+
+def test_games_without_roads_add_nothing() -> None:
+    spin = rules.Result(roulette=rules.RouletteResult(number=17))
+    assert outcome_of(spin, 0) is None
+    assert outcome_of(two_card_result("AS", ""), rule_set_pb2.ACE_RANK_LOW) is None
+
+
+async def test_roads_of_two_cards_keep_the_ace_of_their_rounds(tmp_path: Path) -> None:
+    """The ace is high in round 1 and low in round 2, whatever is asked when; a restart of the
+    projection between the table's opening and its next round forgets nothing."""
+    log = HandMadeLog()
+    url = f"sqlite+aiosqlite:///{tmp_path / 'table.db'}"
+    for number, ace in ((1, rule_set_pb2.ACE_RANK_HIGH), (2, rule_set_pb2.ACE_RANK_LOW)):
+        spec = tables.TableOpened().spec
+        spec.table_id = "t1"
+        spec.rule_set.two_cards.ace = ace
+        asked = log.add("table", tables.OpenTable(spec=spec), actor="operator:ann")
+        log.add("table", tables.TableOpened(spec=spec, revision=number), asked)
+        projector = Projector(TableProjection(), url, log.read)
+        await projector.start()
+        assert await projector.reached(Position(1, len(log.entries), 0), 5.0)
+        await projector.close()
+        asked = log.add("table", tables.OpenRound(table_id="t1"), actor="system:timers")
+        log.add("table", opened(number, number), asked)
+        log.add(
+            "table",
+            tables.ResultAccepted(
+                table_id="t1", round_id=f"t1-{number}", result=two_card_result("AS", "KS")
+            ),
+            asked,
+        )
+    projector = Projector(TableProjection(), url, log.read)
+    await projector.start()
+    assert await projector.reached(Position(1, len(log.entries), 0), 5.0)
+    rounds = await SqlTableQueries(projector).rounds_of_shoe(SHOE)
+    assert [one.road.colour for one in rounds] == [RED, BLUE]
+    await projector.close()
+
+
+async def test_a_live_table_of_two_cards_shows_its_roads(hall: Hall) -> None:
+    table = hall.state.tables["t1"]
+    table.number = 0
+    table.spec.rule_set.game = rule_set_pb2.GAME_FOOTBALL_STUDIO
+    table.spec.rule_set.two_cards.ace = rule_set_pb2.ACE_RANK_HIGH
+    table.number = 1
+    hall.edge.happens(opened(1, 1))
+    told = tables.ResultAccepted(table_id="t1", round_id="t1-1", result=two_card_result("2S", "AS"))
+    hall.edge.happens(told)
+    assert await hall.colours() == [BLUE]
 
 
 # ---- as messages -------------------------------------------------------------------------------
