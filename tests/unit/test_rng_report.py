@@ -3,6 +3,7 @@ is told, drawn and exported is what was tested."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import random
 import xml.etree.ElementTree as ET
@@ -17,12 +18,14 @@ from typer.testing import CliRunner, Result
 
 from services.cli import rng_report
 from services.cli.main import app
+from services.cli.main import rng_report as rng_report_command
 from services.cli.rng_report import Samples, Sizes, Sources, drawn, examined, ranks, sources_of
 from services.games.cards import pack
 from services.rng.findings import Finding, Verdict
 from services.rng.plot import band, colour
 from services.rng.shuffles import Shuffles
 from services.rng.tails import binomial_tails
+from services.shoe import generator
 from services.shoe.domain.order import below, orders_of, unranked
 from services.shoe.generator import Generator, word_bytes
 from tests.unit.test_generator import stuck
@@ -441,6 +444,24 @@ def test_ranks_are_those_of_the_pack() -> None:
     assert set(numbers) == set(range(13))
     assert len({(number, card[0]) for number, card in zip(numbers, pack(8), strict=True)}) == 13
     assert set(Counter(numbers).values()) == {32}
+
+
+def test_the_page_names_every_test_and_the_limits_that_hold() -> None:
+    text = (Path(__file__).parents[2] / "docs/randomness.md").read_text(encoding="utf-8")
+    for test in json.loads(report("--seed", "1", "--json").stdout)["tests"]:
+        assert f"`{test['name'].partition('.')[2]}`" in text, test["name"]
+    for limit in (
+        f"comes {generator.SAME_IN_A_ROW} times in a row",
+        f"window of {generator.WINDOW} is found {generator.SAME_IN_A_WINDOW} times",
+        f"of {generator.BLOCK:,} bytes",
+        f"last {generator.REMEMBERED:,} pieces of {generator.PIECE} bytes",
+        "the format's number (1)",
+        "37 tests",
+    ):
+        assert limit in text
+    default = inspect.signature(rng_report_command).parameters
+    sizes = [default[name].default for name in ("shoes", "spins", "dice")]
+    assert "{:,} shoes, {:,} spins, {:,} rolls".format(*sizes) in text
 
 
 # ---- the picture -------------------------------------------------------------------------------
