@@ -34,6 +34,8 @@ def play_action(case: ActionCase, findings: Findings) -> None:
     refusal: Refusal | None = None
     try:
         action, extra = action_of(case.action, case.main)
+        if action == rules.ACTION_INSURE and extra == _offered(play, turn):
+            extra = 0  # The offer has named the stake: taking it names no other.
         play.act(ACCOUNT, SEAT, turn, action, extra)
     except UnknownAction:
         refusal = Refusal(["REFUSAL_ACTION_NOT_ALLOWED"])
@@ -76,6 +78,14 @@ def _reach(case: ActionCase, play: Play) -> int:
             return turn
         play.act(ACCOUNT, SEAT, turn, action)
     raise RoundStuck("the hand is never reached")
+
+
+def _offered(play: Play, turn: int) -> int | None:
+    """The stake of insurance that is offered to the seat at this turn."""
+    offer = play.last_of(rules.InsuranceOffered)
+    if offer is None or offer.turn != turn:
+        return None
+    return dict(zip(offer.seats, offer.stakes_minor, strict=True)).get(SEAT)
 
 
 def _asks_now(case: ActionCase) -> bool:

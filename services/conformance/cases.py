@@ -149,6 +149,9 @@ class Limits:
     max_difference: int = 0
     max_numbers: int = 0
     step: int = 1
+    max_account: int = 0
+    max_exposure: int = 0
+    """0: none of these."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def _rounds_of_four(left: Counter[str], rounds: int) -> list[str]:
 
 def _standing_hands(left: Counter[str], count: int) -> list[tuple[str, str]]:
     hands: list[tuple[str, str]] = []
-    for ranks, others in STANDING:
+    for ranks, others in STANDING if count else ():
         ones = [card for card in left.elements() if rank_of(card) in ranks]
         twos = [card for card in left.elements() if rank_of(card) in others]
         if ranks == others:

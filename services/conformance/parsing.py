@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -83,6 +84,10 @@ def _money(fields: Fields) -> Money:
         fields.number("return"),
         exact,
     )
+
+
+def _rounding(fields: Fields) -> str | None:
+    return fields.choice("rounding", *ROUNDINGS) if fields.has("rounding") else None
 
 
 def _fraction(fields: Fields, name: str) -> Fraction:
@@ -170,6 +175,7 @@ def _round(
     dice: tuple[int, ...] = (),
 ) -> RoundCase:
     void = fields.yes("void")
+    rules = replace(rules, rounding=_rounding(fields))
     bets = tuple(_expected_bet(bet, mode) for bet in fields.objects("bets"))
     case_id, outcome, totals = fields.text("id"), _outcome(fields, void=void), _totals(fields)
     return RoundCase(
@@ -200,7 +206,6 @@ def _baccarat_rules(fields: Fields, *, ez: bool) -> Rules:
     return Rules(
         "baccarat_ez" if ez else "baccarat",
         tie_pays=fields.number("tie_pays", 1, MAX_PAYS) if fields.has("tie_pays") else None,
-        rounding=fields.choice("rounding", *ROUNDINGS) if fields.has("rounding") else None,
     )
 
 
@@ -267,6 +272,7 @@ def _football_studio(fields: Fields) -> RoundCase:
 def _blackjack(fields: Fields) -> BlackjackCase:
     void = fields.yes("void")
     rules = _blackjack_rules(fields.inner("rules")) if fields.has("rules") else Rules("blackjack")
+    rules = replace(rules, rounding=_rounding(fields))
     expected = {seat.number("seat"): seat for seat in fields.objects("expected_seats")}
     told = fields.objects("seats")
     if sorted(expected) != sorted(seat.number("seat") for seat in told):
@@ -387,7 +393,9 @@ def _limits(fields: Fields) -> Limits:
         by_bet,
         max_difference,
         max_numbers,
-        fields.number("step") if fields.has("step") else 1,
+        step=fields.number("step") if fields.has("step") else 1,
+        max_account=fields.number("max_account", 0) if fields.has("max_account") else 0,
+        max_exposure=fields.number("max_exposure", 0) if fields.has("max_exposure") else 0,
     )
 
 

@@ -29,6 +29,8 @@ REASONS: dict[str, frozenset[str]] = {
     "ROULETTE_COVERAGE": frozenset({"LIMIT_COVERAGE"}),
     "INVALID_BET": frozenset({"REFUSAL_UNKNOWN_BET", "REFUSAL_NOT_ON_LAYOUT"}),
     "NOT_WHOLE_CHIPS": frozenset({"REFUSAL_NOT_WHOLE_CHIPS"}),
+    "ACCOUNT_MAX": frozenset({"LIMIT_ACCOUNT_MAXIMUM"}),
+    "EXPOSURE": frozenset({"LIMIT_EXPOSURE"}),
     "SIDE_BET_WITHOUT_MAIN": frozenset({"LIMIT_NO_MAIN_BET"}),
     "SEAT_TAKEN": frozenset({"REFUSAL_SEAT_TAKEN"}),
     "DOUBLE_AMOUNT": AMOUNT,
@@ -60,7 +62,7 @@ def play_request(case: RequestCase, findings: Findings) -> None:
     try:
         if case.withdraw:
             for account, bets in _by_account(case.withdraw).items():
-                play.withdraw(account, [_bet_id(bet, held[account]) for bet in bets])
+                play.withdraw(account, [_bet_id(bet, held.get(account, [])) for bet in bets])
         for account, bets in _by_account(case.request).items():
             play.place(account, bets)
     except Refusal as refusal:

@@ -67,7 +67,9 @@ def rule_set_of(rules: Rules) -> rule_set_pb2.RuleSet:
 def spec_of(rules: Rules, limits: Limits = ANYTHING) -> spec_pb2.TableSpec:
     """A table as the case describes it. Raises NotOffered."""
     rule_set = rule_set_of(rules)
-    restrictions = spec_pb2.Restrictions()
+    restrictions = spec_pb2.Restrictions(
+        max_account_minor=limits.max_account, max_exposure_minor=limits.max_exposure
+    )
     if rule_set.game == rule_set_pb2.GAME_BACCARAT:
         restrictions.max_difference_minor = limits.max_difference
     elif rule_set.game == rule_set_pb2.GAME_ROULETTE:

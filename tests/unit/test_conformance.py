@@ -16,8 +16,10 @@ from services.cli.conformance import RIGHT, USAGE, WRONG, run_conformance
 from services.conformance.case_files import BadCase, Fields, Place
 from services.conformance.parsing import parsed
 from services.conformance.runner import differences_of
+from services.games.cards import is_card
 
 HERE = Place("cases.jsonl", 1)
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
 NATURAL: dict[str, Any] = {
     "id": "X-1",
     "game": "baccarat",
@@ -128,19 +130,36 @@ OTHER_RESULTS = {"win": "lose", "lose": "win", "void": "push"}
 
 def other(value: Any) -> Any:
     """Another value of its kind."""
+    if isinstance(value, bool):
+        return not value
     if isinstance(value, int):
         return value + 1
+    if is_card(value):
+        return "3C" if value != "3C" else "4C"
     return OTHER_RESULTS.get(value, f"not {value}")
 
 
-EXPECTED = ("result", "profit", "return", "expected_burn")
+def handed(case_id: str) -> dict[str, Any]:
+    """A case of the files by its id."""
+    for file in ("rounds.jsonl", "own_cases.jsonl"):
+        for line in (CONFORMANCE / file).read_text().splitlines():
+            case: dict[str, Any] = json.loads(line)
+            if case["id"] == case_id:
+                return case
+    raise AssertionError(case_id)
+
+
+OTHERS = [handed(case_id) for case_id in ("R-0613", "R-0568", "O-0040", "O-0072", "O-0080")]
+"""Side bets and insurance; a split; an announced bet; an account at two seats; all of it voided."""
+EXPECTED = ("result", "profit", "return", "expected_burn", "kind")
 CHECKED = [
     (case, path)
-    for case in (NATURAL, VOIDED, SPIN, BURN)
+    for case in (NATURAL, VOIDED, SPIN, BURN, *OTHERS)
     for path in leaves(case)
     if path[-1] in EXPECTED
-    or str(path[0]).startswith("total_")
+    or str(path[-1]).startswith("total")
     or (path[0] == "expected_outcome" and "void" not in case)
+    or (path[0] == "expected_seats" and "cards" in path)
 ]
 
 
@@ -365,7 +384,7 @@ VALUES = st.one_of(
 @pytest.mark.parametrize("file", ["rounds.jsonl", "restrictions.jsonl"])
 @given(data=st.data())
 def test_whatever_stands_in_a_case_it_is_understood_or_told(file: str, data: st.DataObject) -> None:
-    lines = (Path(__file__).parents[1] / "conformance" / file).read_text().splitlines()
+    lines = (CONFORMANCE / file).read_text().splitlines()
     case = json.loads(data.draw(st.sampled_from(lines)))
     path = data.draw(st.sampled_from(list(leaves(case))))
     at: Any = case
