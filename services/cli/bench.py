@@ -7,9 +7,9 @@ One run measures, on loopback, with this process as the client of all of them:
 - `sql_baseline`: the same job as one SQL transaction per request (see `bench_sql`);
 
 each at 1, 32 and 128 calls in flight, in slices that take turns, so that what else the machine does
-hits all three alike. Then the log alone and a cold recovery (see `bench_log`), and the fleet's peak
-of memory. Between slices rounds are settled and projections catch up, uncounted; how far they were
-behind is shown.
+hits all three alike. Then the log alone and a cold recovery (see `bench_log`), the fleet's peak of
+memory, and the games by themselves (see `bench_games`). Between slices rounds are settled and
+projections catch up, uncounted; how far they were behind is shown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from services.kernel import event_loop
 
 IN_FLIGHT = (1, 32, 128)
 CALLED = ("echo", "place_bets", "sql_baseline")
-OTHERS = ("log_only_per_s", "recovery_events_per_s", "peak_rss_mib")
+GAMES = ("settled_bets_per_s", "core_rounds_per_s", "live_odds_ms")
+OTHERS = ("log_only_per_s", "recovery_events_per_s", "peak_rss_mib", *GAMES)
 PARTS = (*CALLED, *OTHERS)
 SLICES = 4
 """Turns that each server takes at each number of calls in flight, a second or more each."""
@@ -62,6 +63,8 @@ SQL_SHARE = 1.5
 """Expected of PlaceBets at 128 in flight, against SQL."""
 RECOVERY_PER_S = 50_000
 """Expected of recovery."""
+LIVE_ODDS_MS = 20
+"""Expected of the odds of all baccarat bets at one composition, at most."""
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -76,6 +79,11 @@ class Report:
     recovery_per_s: float = 0.0
     recovery_events: int = 0
     peak_rss_mib: float = 0.0
+    settled_per_s: dict[str, float] = field(default_factory=dict[str, float])
+    """By game."""
+    rounds_per_s: dict[str, float] = field(default_factory=dict[str, float])
+    """By game."""
+    live_odds_ms: float = 0.0
     lags_s: list[float] = field(default_factory=list[float])
     load_before: float = 0.0
     took_s: float = 0.0
@@ -94,10 +102,13 @@ class Report:
             for name in CALLED
             if name in parts
         }
-        others = {
+        others: dict[str, Any] = {
             "log_only_per_s": round(self.log_only_per_s, 1),
             "recovery_events_per_s": round(self.recovery_per_s, 1),
             "peak_rss_mib": self.peak_rss_mib,
+            "settled_bets_per_s": self.settled_per_s,
+            "core_rounds_per_s": self.rounds_per_s,
+            "live_odds_ms": self.live_odds_ms,
         }
         told |= {name: value for name, value in others.items() if name in parts}
         told["ratios"] = {
@@ -177,9 +188,32 @@ async def _measure(place: Path, seconds: float, parts: Sequence[str]) -> Report:
         report.recovery_per_s, report.recovery_events = found["per_s"], found["events"]
         if report.recovery_events < events:
             raise BenchFailed(f"the log has {report.recovery_events} events, fewer than {events}")
+    if set(GAMES) & set(parts):
+        _measure_games(seconds, parts, report)
     report.took_s = time.monotonic() - began
     _progress("")
     return report
+
+
+def _measure_games(seconds: float, parts: Sequence[str], report: Report) -> None:
+    """The time of a figure is shared by the games."""
+    from services.cli.bench_games import (
+        RULE_SETS,
+        core_rounds_per_s,
+        live_odds_ms,
+        settled_bets_per_s,
+    )
+
+    each_s = seconds / len(RULE_SETS)
+    for game in RULE_SETS:
+        _progress(f"rounds of {game}")
+        if "settled_bets_per_s" in parts:
+            report.settled_per_s[game] = settled_bets_per_s(game, each_s)
+        if "core_rounds_per_s" in parts:
+            report.rounds_per_s[game] = core_rounds_per_s(game, each_s)
+    if "live_odds_ms" in parts:
+        _progress("odds")
+        report.live_odds_ms = live_odds_ms(each_s)
 
 
 async def _call_all(
@@ -299,6 +333,16 @@ def _shown(report: Report, parts: Sequence[str], seconds: float) -> list[str]:
         )
     if "peak_rss_mib" in parts:
         lines.append(f"peak memory of the fleet: {report.peak_rss_mib:,.0f} MiB")
+    for game, settled in report.settled_per_s.items():
+        lines.append(f"settlement of {game}: {settled:,.0f} bets/s")
+    for game, rounds in report.rounds_per_s.items():
+        lines.append(f"all cores, {game}: {rounds:,.0f} rounds/s")
+    if "live_odds_ms" in parts:
+        verdict = "reached" if report.live_odds_ms <= LIVE_ODDS_MS else "not reached"
+        lines.append(
+            f"odds of all baccarat bets at a composition: {report.live_odds_ms:.1f} ms"
+            f"  (expected at most {LIVE_ODDS_MS}: {verdict})"
+        )
     if report.lags_s:
         lines.append(
             f"projections, when the last bet of a slice was confirmed: {max(report.lags_s):.2f} s "

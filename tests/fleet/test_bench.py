@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from sabot.partner.v1 import partner_service_pb2 as partners
-from services.cli.bench import CALLED, IN_FLIGHT, run_bench
+from services.cli.bench import CALLED, IN_FLIGHT, OTHERS, run_bench
 from services.cli.bench_echo import ANSWER
 from services.cli.bench_load import ACCOUNTS, DEPOSIT_MINOR, PARTNER, TABLE, bets_request, quantile
 from services.cli.bench_sql import MAX_BETS, Book, Refusal
@@ -21,9 +21,7 @@ ROUND = f"{TABLE}-1"
 def test_everything_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_bench(as_json=True, seconds=0.3, folder=tmp_path) == 0
     told = json.loads(capsys.readouterr().out)
-    assert set(told) == {
-        *CALLED, "log_only_per_s", "recovery_events_per_s", "peak_rss_mib", "ratios"
-    }  # fmt: skip
+    assert set(told) == {*CALLED, *OTHERS, "ratios"}
     for name in CALLED:
         assert set(told[name]) == {str(count) for count in IN_FLIGHT}
         for figure in told[name].values():
@@ -33,6 +31,13 @@ def test_everything_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert told["log_only_per_s"] > 0
     assert told["recovery_events_per_s"] > 0
     assert told["peak_rss_mib"] > 10
+    games = {
+        "baccarat", "blackjack", "roulette", "sicbo", "dragon_tiger", "football_studio"
+    }  # fmt: skip
+    for name in ("settled_bets_per_s", "core_rounds_per_s"):
+        assert set(told[name]) == games
+        assert min(told[name].values()) > 0
+    assert told["live_odds_ms"] > 0
     assert set(told["ratios"]) == {"place_bets/echo", "place_bets/sql"}
     assert not list(tmp_path.iterdir()), "what was measured on is removed again"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,3 +138,11 @@ def test_what_cannot_be_answered_is_said() -> None:
         rank + suit for rank in "A23456789TJQK" for suit in "SHDC" for _ in range(8)
     ).split(",")[:411]
     assert "may take 6 cards, 5 are left" in refused("baccarat", "--seen", ",".join(most))
+
+
+def test_the_commands_of_the_page_are_understood() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "odds.md").read_text()
+    commands = re.findall(r"^    \.venv/bin/sabot (odds .*)$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        assert RUN.invoke(app, command.split()).exit_code == 0, command
