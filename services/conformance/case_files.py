@@ -13,6 +13,8 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 """Far above any collection of cases; a greater file is not one."""
 MAX_NUMBER = 10**15
 """Above all money of a case, and far inside 64 bits."""
+MAX_ASKED = 10**30
+"""Of a stake that is asked for, which nobody has to take."""
 MAX_LISTED = 1_000
 """Above all that stands in lists: pockets, dice, odds."""
 
@@ -92,13 +94,13 @@ class Fields:
             raise self.bad(name, "is no list of texts")
         return tuple(found)
 
-    def numbers(self, name: str) -> tuple[int, ...]:
-        """A list of whole numbers, none negative."""
+    def numbers(self, name: str, low: int = -MAX_LISTED) -> tuple[int, ...]:
+        """A list of whole numbers, none below this."""
         found = self._list(name)
         if not all(isinstance(each, int) and not isinstance(each, bool) for each in found):
             raise self.bad(name, "is no list of whole numbers")
-        if not all(0 <= each <= MAX_LISTED for each in found):
-            raise self.bad(name, f"holds a number that is not 0 to {MAX_LISTED}")
+        if not all(low <= each <= MAX_LISTED for each in found):
+            raise self.bad(name, f"holds a number that is not {low} to {MAX_LISTED}")
         return tuple(found)
 
     def objects(self, name: str) -> list[Fields]:
@@ -176,7 +178,7 @@ def read_objects(path: Path) -> Iterator[Fields | BadCase]:
         if path.stat().st_size > MAX_FILE_BYTES:
             yield BadCase(str(path), f"the file is over {MAX_FILE_BYTES} bytes")
             return
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         yield BadCase(str(path), error.strerror or str(error))
         return

@@ -19,6 +19,7 @@ class Rules:
     ace: str | None = None
     peek: str | None = None
     one_card_to_split_aces: bool | None = None
+    decks: int | None = None
     la_partage: bool | None = None
     rounding: str | None = None
     must_pay: tuple[tuple[str, str, int], ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from services.conformance.case_files import MAX_LISTED, BadCase, Fields
+from services.conformance.case_files import MAX_ASKED, MAX_LISTED, BadCase, Fields
 from services.conformance.cases import (
     ActionCase,
     AnyCase,
@@ -34,7 +34,6 @@ ROUNDINGS = ("down", "half_even", "half_up")
 MAX_PAYS = 1_000
 """The greatest odds to one."""
 FIXED_BLACKJACK: tuple[tuple[str, object], ...] = (
-    ("decks", 8),
     ("dealer_soft_17", "stand"),
     ("blackjack_pays", "3:2"),
     ("insurance_pays", "2:1"),
@@ -138,7 +137,8 @@ def _laid(fields: Fields, mode: str = "") -> Laid:
     bet = "banker_no_commission" if (told, mode) == ("banker", "no_commission") else told
     account = fields.text("account")
     shown = f"{told} {position}".rstrip() + f" of {account}"
-    return Laid(account, bet, position, fields.number("stake"), shown)
+    stake = fields.number("stake", -MAX_ASKED, MAX_ASKED)
+    return Laid(account, bet, position, stake, shown)
 
 
 def _expected_bet(fields: Fields, mode: str = "") -> ExpectedBet:
@@ -240,14 +240,14 @@ def _sicbo(fields: Fields) -> RoundCase:
                 )
             elif bet == "single":
                 lines = ("one_die", "two_dice", "three_dice")
-                pays = values.numbers(bet)
+                pays = values.numbers(bet, 1)
                 if len(pays) != len(lines):
                     raise values.bad(bet, "must say three odds")
                 must_pay.extend((bet, line, odds) for line, odds in zip(lines, pays, strict=True))
             else:
                 must_pay.append((bet, "", values.number(bet, 1, MAX_PAYS)))
     rules = Rules(f"sicbo_{paytable}", must_pay=tuple(must_pay))
-    return _round(fields, rules, dice=fields.numbers("dice"))
+    return _round(fields, rules, dice=fields.numbers("dice", 0))
 
 
 def _dragon_tiger(fields: Fields) -> RoundCase:
@@ -291,7 +291,13 @@ def _blackjack_rules(fields: Fields) -> Rules:
     one_card = None
     if fields.has("one_card_to_split_aces"):
         one_card = fields.yes("one_card_to_split_aces")
-    return Rules("blackjack", peek=peek, one_card_to_split_aces=one_card, must_be=tuple(must_be))
+    return Rules(
+        "blackjack",
+        peek=peek,
+        one_card_to_split_aces=one_card,
+        decks=fields.number("decks", 1, MAX_LISTED) if fields.has("decks") else None,
+        must_be=tuple(must_be),
+    )
 
 
 def _seat(fields: Fields, expected: Fields) -> SeatCase:

@@ -17,6 +17,7 @@ from services.conformance.cases import Laid
 from services.conformance.cell import Cell
 from services.conformance.croupier import Croupier
 from services.conformance.rules import CURRENCY, TABLE_ID
+from services.games.money import MAX_STAKE_MINOR
 from services.kernel.event import Event
 from services.shoe.domain.wanted import Wanted, wanted
 from services.wallet.domain.state import WalletState
@@ -24,6 +25,8 @@ from services.wallet.domain.state import WalletState
 PARTNER = "conformance"
 DEPOSIT_MINOR = 500_000_000_000_000
 """What every account begins with: half of the greatest balance."""
+STAKE_RANGE = "stake.range"
+"""What the edge calls a stake that is none."""
 MOST_STEPS = 1_000
 """Inputs of one round; more, and it does not end."""
 
@@ -144,8 +147,12 @@ class Play:
     # ---- bets ----------------------------------------------------------------------------------
 
     def place(self, account: str, laid: Sequence[Laid]) -> list[bet_pb2.Bet]:
-        """One request of an account; the bets that are on. Raises Refusal."""
+        """One request of an account; the bets that are on. Raises Refusal.
+
+        A stake above all limits never comes to the cores: the edge refuses it (`BetRequest`)."""
         self.open_account(account)
+        if any(abs(bet.stake) > MAX_STAKE_MINOR for bet in laid):
+            raise Refusal([STAKE_RANGE])
         body = table.PlaceBets(
             request_id=self._request(),
             account_id=account,
@@ -174,6 +181,8 @@ class Play:
         extra_minor: int = 0,
     ) -> None:
         """An account acts at a seat of blackjack. Raises Refusal."""
+        if abs(extra_minor) > MAX_STAKE_MINOR:
+            raise Refusal([STAKE_RANGE])
         body = table.Act(
             request_id=self._request(),
             account_id=account,

@@ -9,15 +9,15 @@ from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import bet_pb2
 from services.conformance.cases import Findings, Laid, RequestCase
 from services.conformance.croupier import SHOWN, Croupier
-from services.conformance.play import Play, Refusal, RoundStuck
+from services.conformance.play import STAKE_RANGE, Play, Refusal, RoundStuck
 from services.conformance.rules import spec_of
 
 OPPOSITE = frozenset({"LIMIT_OPPOSITE_SIDES"})
 ACTION = frozenset({"REFUSAL_ACTION_NOT_ALLOWED", "REFUSAL_NOT_YOUR_TURN"})
-AMOUNT = frozenset({"REFUSAL_BAD_EXTRA_STAKE"})
+AMOUNT = frozenset({"REFUSAL_BAD_EXTRA_STAKE", STAKE_RANGE})
 REASONS: dict[str, frozenset[str]] = {
     "STAKE_BELOW_MIN": frozenset({"LIMIT_BELOW_MINIMUM"}),
-    "STAKE_ABOVE_MAX": frozenset({"LIMIT_ABOVE_MAXIMUM"}),
+    "STAKE_ABOVE_MAX": frozenset({"LIMIT_ABOVE_MAXIMUM", STAKE_RANGE}),
     "STAKE_STEP": frozenset({"LIMIT_STAKE_STEP"}),
     "PLAYER_BANKER_CONFLICT": OPPOSITE,
     "BIG_SMALL_CONFLICT": OPPOSITE,
@@ -31,7 +31,7 @@ REASONS: dict[str, frozenset[str]] = {
     "NOT_WHOLE_CHIPS": frozenset({"REFUSAL_NOT_WHOLE_CHIPS"}),
     "ACCOUNT_MAX": frozenset({"LIMIT_ACCOUNT_MAXIMUM"}),
     "EXPOSURE": frozenset({"LIMIT_EXPOSURE"}),
-    "SIDE_BET_WITHOUT_MAIN": frozenset({"LIMIT_NO_MAIN_BET"}),
+    "SIDE_BET_WITHOUT_MAIN": frozenset({"LIMIT_NO_MAIN_BET", "REFUSAL_SEAT_TAKEN"}),
     "SEAT_TAKEN": frozenset({"REFUSAL_SEAT_TAKEN"}),
     "DOUBLE_AMOUNT": AMOUNT,
     "INSURANCE_AMOUNT": AMOUNT,

@@ -57,6 +57,11 @@ def rule_set_of(rules: Rules) -> rule_set_pb2.RuleSet:
         rule_set.blackjack.one_card_on_split_aces = rules.one_card_to_split_aces
     if rules.la_partage:
         rule_set.roulette.la_partage = True
+    if rules.decks is not None:
+        rule_set.decks = rules.decks
+    if rule_set != default:
+        for offer in rule_set.bets:
+            offer.edge = ""  # It is declared of the published rules alone.
     if rules.rounding is not None:
         rule_set.rounding = ROUNDINGS[_ROUNDINGS[rules.rounding]]
     for bet, line, pays in rules.must_pay:
@@ -94,12 +99,10 @@ def _limit(limits: Limits, bet: str) -> spec_pb2.BetLimit:
 
 
 def _pay(rule_set: rule_set_pb2.RuleSet, bet: str, pays: int) -> None:
-    """Let a bet pay so much to one. An edge is declared for the published odds alone."""
+    """Let a bet pay so much to one."""
     for offer in rule_set.bets:
         if offer.bet == bet:
-            if lines_of(offer) != {"": Odds(pays, 1)}:
-                offer.pays.CopyFrom(odds_proto(Odds(pays, 1)))
-                offer.edge = ""
+            offer.pays.CopyFrom(odds_proto(Odds(pays, 1)))
             return
     raise NotOffered(f"{rule_set.rule_set_id} has no bet {bet}")
 
