@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.message_factory import GetMessageClass
 
+from sabot.audit.v1 import events_pb2 as audit
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
@@ -20,7 +21,7 @@ SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
 
 def event_types() -> EventTypes:
     """Every message of every service's `events.proto`, and of `floor_events.proto`."""
-    modules = (table, table_floor, limits, wallet, shoe, shoe_floor, rules, settlement)
+    modules = (table, table_floor, limits, wallet, shoe, shoe_floor, rules, settlement, audit)
     return EventTypes(
         GetMessageClass(descriptor)
         for module in modules

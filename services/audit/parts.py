@@ -5,8 +5,12 @@ from __future__ import annotations
 from sabot.audit.v1 import audit_service_pb2
 from services.audit.auditor import Auditor
 from services.audit.domain.core import CORE
+from services.audit.seal_keys import load_or_create_signer
+from services.audit.sealer import Sealer
+from services.audit.seals import Seals
 from services.audit.servicer import AuditServicer
 from services.audit.snapshots import Snapshots
+from services.audit.tree_file import TreeFile
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
 from services.kernel.projections import Projector
@@ -27,10 +31,19 @@ OBSERVED = (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT)
 def parts(settings: ServiceSettings) -> Parts:
     """Deciding everything again, and snapshots."""
     snapshots = Snapshots(SnapshotFolder(settings.data / "snapshots"))
+    signer = load_or_create_signer(settings.seal_key_file or settings.data / "seal_keys.json")
+    sealer = Sealer(settings.cell, TreeFile(settings.data / "seals" / settings.name), signer)
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
         del projector, metrics
         service = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"]
-        return [(service, AuditServicer(Auditor(process)))]
+        return [(service, AuditServicer(Auditor(process), Seals(process, sealer.tree)))]
 
-    return Parts(core=CORE, serve=serve, observed=OBSERVED, background=[snapshots.run])
+    return Parts(
+        core=CORE,
+        serve=serve,
+        observed=OBSERVED,
+        shells=[sealer],
+        listeners=[sealer],
+        background=[snapshots.run],
+    )

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from sabot.audit.v1 import audit_service_pb2 as audits
-from services.kernel.call import Call, rpc
+from services.audit.seals import Seals
+from services.kernel.call import EVERY_ROLE, Call, rpc
+from services.kernel.errors import Refused
 from services.kernel.tokens import Role
+from services.refusals.audit import NO_SUCH_PROOF, NOT_SEALED
 
 
 class AuditReport(Protocol):
@@ -18,10 +21,12 @@ class AuditReport(Protocol):
 
 
 class AuditServicer:
-    """For auditors only: differences hold bodies of events, accounts and bets in them."""
+    """What the audit found is for auditors only: differences hold bodies of events, accounts and
+    bets in them. Seals and proofs are hashes, and for everyone."""
 
-    def __init__(self, audit: AuditReport) -> None:
+    def __init__(self, audit: AuditReport, seals: Seals) -> None:
         self._audit = audit
+        self._seals = seals
 
     @rpc(roles=(Role.AUDITOR,))
     async def get_audit(
@@ -30,3 +35,33 @@ class AuditServicer:
         """The report as it stands."""
         del request, call
         return self._audit.report()
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def get_seal(self, request: audits.GetSealRequest, call: Call) -> audits.GetSealResponse:
+        """The newest signed head."""
+        del request, call
+        return self._seals.newest()
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def prove_entry(
+        self, request: audits.ProveEntryRequest, call: Call
+    ) -> audits.ProveEntryResponse:
+        """An entry's proof."""
+        del call
+        self._check(request.sequence, request.size)
+        return self._seals.entry(request.sequence, request.size)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def prove_growth(
+        self, request: audits.ProveGrowthRequest, call: Call
+    ) -> audits.ProveGrowthResponse:
+        """The proof between two heads."""
+        del call
+        self._check(request.old_size, request.size)
+        return self._seals.growth(request.old_size, request.size)
+
+    def _check(self, within: int, size: int) -> None:
+        if within > size:
+            raise Refused(NO_SUCH_PROOF, {"within": within, "size": size})
+        if not self._seals.covers(size):
+            raise Refused(NOT_SEALED, {"size": size})

@@ -8,6 +8,7 @@ from services.cli.log_source import NoLog
 from services.cli.playthrough import RoundUnknown
 from services.kernel.accepted import AcceptedDamaged
 from services.kernel.embedded import FolderInUse
+from services.kernel.key_file import KeyFileUnusable
 from services.kernel.log import LogUnavailable
 from services.kernel.nats_process import ServerNotStarted
 from services.kernel.projections import ProjectionAhead
@@ -20,7 +21,6 @@ from services.kernel.streams import StreamMissing, StreamUnfit
 from services.kernel.tokens import BadTokenFile
 from services.kernel.witness import WitnessDamaged
 from services.odds.declared import EdgesWrong
-from services.shoe.custodian import KeyFileUnusable
 from services.shoe.generator import GeneratorFailed
 
 EXPECTED = (

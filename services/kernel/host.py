@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -28,9 +28,9 @@ from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credent
 from services.kernel.log import Log
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
-from services.kernel.process import Process
+from services.kernel.process import EntryListener, Process
 from services.kernel.projection_store import Projection
-from services.kernel.projections import Projector
+from services.kernel.projections import Projector, ReadEvents
 from services.kernel.reader import LogReader, ReaderState
 from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
@@ -66,6 +66,14 @@ Served = Sequence[tuple[ServiceDescriptor, object]]
 """Services of the protos with their servicers."""
 
 
+class CaughtUp(EntryListener, Protocol):
+    """An `EntryListener` with a memory of its own."""
+
+    async def catch_up(self, read: ReadEvents) -> None:
+        """Take what was appended since it last heard of an entry. Nothing is fed meanwhile."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a service is made of."""
@@ -77,6 +85,8 @@ class Parts:
     projection: Projection | None = None
     observed: Sequence[Core[Any]] = ()
     """Cores that it decides again and compares: audit."""
+    listeners: Sequence[CaughtUp] = ()
+    """What hears every entry of the log, from its beginning on, before the process starts."""
     background: Sequence[Callable[[Process], Awaitable[None]]] = ()
     """Work of its own that runs until it is cancelled."""
 
@@ -167,6 +177,10 @@ async def start(
     )
     witnessed = any_witness(witness.path.parent)
     projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
+    for part in parts:
+        for listener in part.listeners:
+            await listener.catch_up(events_of(log, types, accepted.entries))
+            process.add_listener(listener)
     strength = Strength(preflight, alarms)
     process.weak = await strength.look()
     try:

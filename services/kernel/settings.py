@@ -45,6 +45,9 @@ class ServiceSettings(BaseSettings):
     """See services.kernel.tokens; needed by whoever serves calls."""
     shoe_key_file: Path | None = None
     """The custodian's keys; unset: `shoe_keys.json` in the data folder, made at the first run."""
+    seal_key_file: Path | None = None
+    """Audit's keys that sign the log's heads; unset: `seal_keys.json` in the data folder, made at
+    the first run."""
     host: str = "127.0.0.1"
     """Where calls are served."""
     port: Port = 0

@@ -16,13 +16,10 @@ bound to cell, table and shoe.
 from __future__ import annotations
 
 import hmac
-import json
-import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -35,6 +32,7 @@ from sabot.table.v1 import events_pb2 as tables
 from services.games.blackjack import is_blackjack
 from services.games.cards import CARDS_PER_DECK
 from services.kernel.event import Position
+from services.kernel.key_file import KeyRing
 from services.shoe.domain.commitments import SALT_BYTES, commitment
 from services.shoe.domain.order import order_of, orders_of
 from services.shoe.domain.state import Shoe, ShoeState
@@ -57,7 +55,6 @@ AGAIN_US = 2_000_000
 MAX_UNSEALED = 1_000
 """Opened seals kept in memory, about 40 KiB each; the one longest unused goes first."""
 
-KEY_BYTES = 32
 NONCE_BYTES = 12
 SECRET_BYTES = 32
 VERSION = b"\x01"
@@ -65,10 +62,6 @@ VERSION = b"\x01"
 
 GENERATOR = "generator"
 """What the problem of a failed generator concerns; no shoe's id is the same."""
-
-
-class KeyFileUnusable(Exception):
-    """The key file cannot be used. The message says why; it holds no key."""
 
 
 class SealBroken(Exception):
@@ -79,67 +72,9 @@ class SealBroken(Exception):
         self.shoe_id = shoe_id
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRing:
-    """The operator's keys by id; old ones stay until the shoes they seal are closed."""
-
-    keys: Mapping[str, bytes]
-    current: str
-    """Which one seals new shoes."""
-
-    def __repr__(self) -> str:
-        return f"KeyRing(ids={sorted(self.keys)}, current={self.current!r})"
-
-
 def system_generator() -> Generator:
     """The operating system's generator, tested."""
     return Generator(secrets.token_bytes)
-
-
-def load_or_create_keys(path: Path, draw: Callable[[int], bytes]) -> KeyRing:
-    """The key ring in a file, made at the first run: `{"current": id, "keys": {id: hex digits}}`.
-
-    Only its owner may have access to it. Of processes that make it at once, one wins.
-    Raises KeyFileUnusable, and GeneratorFailed where keys must be made.
-    """
-    if not path.exists():
-        _create_keys(path, draw)
-    if path.stat().st_mode & 0o077:
-        raise KeyFileUnusable(f"{path} may be read by others than its owner: chmod 600 it")
-    try:
-        stored = json.loads(path.read_text())
-        keys = {str(key_id): bytes.fromhex(key) for key_id, key in stored["keys"].items()}
-        current = str(stored["current"])
-    except (ValueError, TypeError, KeyError, AttributeError):
-        # Without the cause: it could quote the file.
-        raise KeyFileUnusable(f"{path} is no key file") from None
-    if current not in keys or any(len(key) != KEY_BYTES for key in keys.values()):
-        raise KeyFileUnusable(f"{path}: every key has {KEY_BYTES} bytes, and one is current")
-    return KeyRing(keys, current)
-
-
-def _create_keys(path: Path, draw: Callable[[int], bytes]) -> None:
-    key_id = draw(4).hex()
-    text = json.dumps({"current": key_id, "keys": {key_id: draw(KEY_BYTES).hex()}}, indent=2)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.{key_id}")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        # A link never replaces what another process put there: a lost key would lose shoes.
-        path.hardlink_to(fresh)
-    except FileExistsError:
-        pass
-    finally:
-        fresh.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @dataclass(frozen=True, slots=True)

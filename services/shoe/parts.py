@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sabot.shoe.v1 import shoe_service_pb2
 from services.kernel.host import Parts, Served
+from services.kernel.key_file import load_or_create_keys
 from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
-from services.shoe.custodian import Custodian, load_or_create_keys, system_generator
+from services.shoe.custodian import Custodian, system_generator
 from services.shoe.domain.core import CORE
 from services.shoe.servicer import ShoeServicer
 

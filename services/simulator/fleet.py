@@ -17,6 +17,7 @@ from typing import Any
 
 from services.audit.snapshots import Snapshots
 from services.events import SERVICES, event_types
+from services.kernel.key_file import KeyRing
 from services.kernel.log import LogUnavailable
 from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog
 from services.kernel.process import Process
@@ -25,7 +26,7 @@ from services.kernel.replica import BehaviourUnknown, Diverged
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotSet
 from services.kernel.witness import MemoryWitness
-from services.shoe.custodian import Custodian, KeyRing
+from services.shoe.custodian import Custodian
 from services.shoe.generator import Generator
 from services.simulator.releases import Cores
 from services.simulator.store import WatchedStore

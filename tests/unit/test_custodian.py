@@ -13,11 +13,9 @@ import pytest
 from sabot.shoe.v1 import events_pb2 as shoe
 from services.games.cards import pack
 from services.kernel.event import Position
+from services.kernel.key_file import KeyFileUnusable, KeyRing, load_or_create_keys
 from services.shoe.custodian import (
     Custodian,
-    KeyFileUnusable,
-    KeyRing,
-    load_or_create_keys,
 )
 from services.shoe.domain.core import CORE
 from services.shoe.domain.state import ShoeState

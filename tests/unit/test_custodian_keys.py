@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from services.shoe.custodian import KeyRing
+from services.kernel.key_file import KeyRing
 from tests.unit.shoe_facts import (
     S1,
     TABLE_CLOSED,

@@ -17,9 +17,10 @@ import pytest
 
 from sabot.shoe.v1 import events_pb2 as shoe
 from services.games.cards import pack
+from services.kernel.key_file import load_or_create_keys
 from services.kernel.shells import Shells
 from services.shoe import generator as module
-from services.shoe.custodian import GENERATOR, Custodian, load_or_create_keys, system_generator
+from services.shoe.custodian import GENERATOR, Custodian, system_generator
 from services.shoe.domain.order import orders_of, unranked
 from services.shoe.generator import (
     BLOCK,

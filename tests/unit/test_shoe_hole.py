@@ -12,7 +12,8 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
 from services.games.blackjack import is_blackjack
-from services.shoe.custodian import Custodian, KeyRing
+from services.kernel.key_file import KeyRing
+from services.shoe.custodian import Custodian
 from services.shoe.domain.commitments import root
 from services.shoe.domain.core import CORE
 from services.shoe.domain.state import ShoeState

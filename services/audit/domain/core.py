@@ -1,38 +1,94 @@
-"""Audit's own core. Snapshots, acceptances and (later) seals are inputs that the kernel notes;
-there is nothing to decide about them yet, so its state is empty."""
+"""Audit's own core: which signed head of the log is the newest. Snapshots and acceptances are
+inputs that the kernel notes; there is nothing to decide about them.
+
+A seal is believed for no more than its place in the log: whoever reads it checks its root, its
+chain hash and its signature against the log itself.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never, cast
 
-from services.kernel.event import Answers, Core, Event
+from google.protobuf.message import Message
+
+from sabot.audit.v1 import events_pb2 as audit
+from sabot.log.v1 import events_pb2 as log
+from services.kernel.event import UNLOGGED, Answers, Core, Event, Position
 
 
 @dataclass(slots=True)
 class AuditState:
-    """Nothing yet."""
+    """The newest seal."""
+
+    seal: audit.LogSealed | None = None
+    sealed_us: int = 0
+    """Log time of it; 0: there is none."""
+    position: Position = UNLOGGED
+    """Where its input stands."""
+
+
+Folded = audit.SealLog
+Answered = audit.LogSealed | log.InputIgnored
+FOLDS: frozenset[type[Message]] = frozenset({audit.SealLog})
+ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
 
 
 def evolve(state: AuditState, event: Event) -> None:
-    """Fold one event: none concerns audit."""
-    del state, event
+    """Fold one event."""
+    body = cast("Folded | Answered", event.body)
+    match body:
+        case audit.LogSealed():
+            state.seal = body
+            state.sealed_us = event.time_us
+            state.position = event.cause or event.position
+        case audit.SealLog() | log.InputIgnored():
+            pass
+        case _:
+            assert_never(body)
 
 
 def decide(state: AuditState, event: Event) -> Answers:
-    """Answer one event: none concerns audit."""
-    del state, event
-    return []
+    """Answer one event.
+
+    Order of reasons to ignore: an entry that is not there yet; a head older than the newest; the
+    same once more, or one that contradicts it.
+    """
+    body = cast("Folded", event.body)
+    newest = state.seal
+    if body.size < 1 or body.size >= event.position.sequence:
+        return [_ignored(log.IGNORED_REASON_IMPOSSIBLE)]
+    if newest is not None and body.size < newest.size:
+        return [_ignored(log.IGNORED_REASON_NOT_NOW)]
+    if newest is not None and body.size == newest.size:
+        same = (body.root, body.head) == (newest.root, newest.head)
+        reason = log.IGNORED_REASON_ALREADY_DONE if same else log.IGNORED_REASON_CONTRADICTS
+        return [_ignored(reason)]
+    return [
+        audit.LogSealed(
+            size=body.size,
+            root=body.root,
+            head=body.head,
+            signature=body.signature,
+            key_id=body.key_id,
+            public_key=body.public_key,
+        )
+    ]
+
+
+def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
+    return log.InputIgnored(reason=reason)
 
 
 CORE: Core[AuditState] = Core(
     service="audit",
-    schema=1,
+    schema=2,
     behaviour=1,
     state_type=AuditState,
     initial=AuditState,
     evolve=evolve,
     decide=decide,
-    folds=frozenset(),
-    answers=frozenset(),
+    folds=FOLDS,
+    answers=ANSWERS,
 )
 """The audit core."""

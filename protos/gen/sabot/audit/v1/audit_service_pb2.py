@@ -22,22 +22,44 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from sabot.audit.v1 import events_pb2 as sabot_dot_audit_dot_v1_dot_events__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sabot/audit/v1/audit_service.proto\x12\x0esabot.audit.v1\x1a\x18sabot/log/v1/entry.proto\"\x11\n\x0fGetAuditRequest\"\xca\x01\n\nDifference\x12\x0f\n\x07service\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12%\n\x05\x63\x61use\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x15\n\rexpected_type\x18\x04 \x01(\t\x12\x15\n\rexpected_body\x18\x05 \x01(\x0c\x12\x15\n\rrecorded_type\x18\x06 \x01(\t\x12\x15\n\rrecorded_body\x18\x07 \x01(\x0c\"\xad\x01\n\x10GetAuditResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61nswers\x18\x03 \x01(\x04\x12\x13\n\x0b\x64ifferences\x18\x04 \x01(\x04\x12)\n\x05\x66irst\x18\x05 \x03(\x0b\x32\x1a.sabot.audit.v1.Difference\x12\x10\n\x08\x62\x61lanced\x18\x06 \x01(\x08\x32]\n\x0c\x41uditService\x12M\n\x08GetAudit\x12\x1f.sabot.audit.v1.GetAuditRequest\x1a .sabot.audit.v1.GetAuditResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sabot/audit/v1/audit_service.proto\x12\x0esabot.audit.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1bsabot/audit/v1/events.proto\x1a\x18sabot/log/v1/entry.proto\"\x10\n\x0eGetSealRequest\"d\n\x0fGetSealResponse\x12\'\n\x04seal\x18\x01 \x01(\x0b\x32\x19.sabot.audit.v1.LogSealed\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\"E\n\x11ProveEntryRequest\x12\x19\n\x08sequence\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"G\n\x12ProveEntryResponse\x12\x15\n\rprevious_head\x18\x01 \x01(\x0c\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0c\n\x04path\x18\x03 \x03(\x0c\"F\n\x12ProveGrowthRequest\x12\x19\n\x08old_size\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"#\n\x13ProveGrowthResponse\x12\x0c\n\x04path\x18\x01 \x03(\x0c\"\x11\n\x0fGetAuditRequest\"\xca\x01\n\nDifference\x12\x0f\n\x07service\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12%\n\x05\x63\x61use\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x15\n\rexpected_type\x18\x04 \x01(\t\x12\x15\n\rexpected_body\x18\x05 \x01(\x0c\x12\x15\n\rrecorded_type\x18\x06 \x01(\t\x12\x15\n\rrecorded_body\x18\x07 \x01(\x0c\"\xad\x01\n\x10GetAuditResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61nswers\x18\x03 \x01(\x04\x12\x13\n\x0b\x64ifferences\x18\x04 \x01(\x04\x12)\n\x05\x66irst\x18\x05 \x03(\x0b\x32\x1a.sabot.audit.v1.Difference\x12\x10\n\x08\x62\x61lanced\x18\x06 \x01(\x08\x32\xd6\x02\n\x0c\x41uditService\x12M\n\x08GetAudit\x12\x1f.sabot.audit.v1.GetAuditRequest\x1a .sabot.audit.v1.GetAuditResponse\x12J\n\x07GetSeal\x12\x1e.sabot.audit.v1.GetSealRequest\x1a\x1f.sabot.audit.v1.GetSealResponse\x12S\n\nProveEntry\x12!.sabot.audit.v1.ProveEntryRequest\x1a\".sabot.audit.v1.ProveEntryResponse\x12V\n\x0bProveGrowth\x12\".sabot.audit.v1.ProveGrowthRequest\x1a#.sabot.audit.v1.ProveGrowthResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.audit.v1.audit_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETAUDITREQUEST']._serialized_start=80
-  _globals['_GETAUDITREQUEST']._serialized_end=97
-  _globals['_DIFFERENCE']._serialized_start=100
-  _globals['_DIFFERENCE']._serialized_end=302
-  _globals['_GETAUDITRESPONSE']._serialized_start=305
-  _globals['_GETAUDITRESPONSE']._serialized_end=478
-  _globals['_AUDITSERVICE']._serialized_start=480
-  _globals['_AUDITSERVICE']._serialized_end=573
+  _globals['_PROVEENTRYREQUEST'].fields_by_name['sequence']._loaded_options = None
+  _globals['_PROVEENTRYREQUEST'].fields_by_name['sequence']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_PROVEENTRYREQUEST'].fields_by_name['size']._loaded_options = None
+  _globals['_PROVEENTRYREQUEST'].fields_by_name['size']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_PROVEGROWTHREQUEST'].fields_by_name['old_size']._loaded_options = None
+  _globals['_PROVEGROWTHREQUEST'].fields_by_name['old_size']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_PROVEGROWTHREQUEST'].fields_by_name['size']._loaded_options = None
+  _globals['_PROVEGROWTHREQUEST'].fields_by_name['size']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_GETSEALREQUEST']._serialized_start=138
+  _globals['_GETSEALREQUEST']._serialized_end=154
+  _globals['_GETSEALRESPONSE']._serialized_start=156
+  _globals['_GETSEALRESPONSE']._serialized_end=256
+  _globals['_PROVEENTRYREQUEST']._serialized_start=258
+  _globals['_PROVEENTRYREQUEST']._serialized_end=327
+  _globals['_PROVEENTRYRESPONSE']._serialized_start=329
+  _globals['_PROVEENTRYRESPONSE']._serialized_end=400
+  _globals['_PROVEGROWTHREQUEST']._serialized_start=402
+  _globals['_PROVEGROWTHREQUEST']._serialized_end=472
+  _globals['_PROVEGROWTHRESPONSE']._serialized_start=474
+  _globals['_PROVEGROWTHRESPONSE']._serialized_end=509
+  _globals['_GETAUDITREQUEST']._serialized_start=511
+  _globals['_GETAUDITREQUEST']._serialized_end=528
+  _globals['_DIFFERENCE']._serialized_start=531
+  _globals['_DIFFERENCE']._serialized_end=733
+  _globals['_GETAUDITRESPONSE']._serialized_start=736
+  _globals['_GETAUDITRESPONSE']._serialized_end=909
+  _globals['_AUDITSERVICE']._serialized_start=912
+  _globals['_AUDITSERVICE']._serialized_end=1254
 # @@protoc_insertion_point(module_scope)

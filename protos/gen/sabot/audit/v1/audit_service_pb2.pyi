@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from sabot.audit.v1 import events_pb2 as _events_pb2
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 import builtins as _builtins
 import sys
@@ -18,6 +19,161 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class GetSealRequest(_message.Message):
+    """Request of GetSeal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSealRequest: _TypeAlias = GetSealRequest  # noqa: Y015
+
+@_typing.final
+class GetSealResponse(_message.Message):
+    """Response of GetSeal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAL_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def seal(self) -> _events_pb2.LogSealed:
+        """The seal; absent where the log has none yet."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where it stands."""
+
+    def __init__(
+        self,
+        *,
+        seal: _events_pb2.LogSealed | None = ...,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "seal", b"seal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "seal", b"seal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSealResponse: _TypeAlias = GetSealResponse  # noqa: Y015
+
+@_typing.final
+class ProveEntryRequest(_message.Message):
+    """Request of ProveEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """The entry, from 1."""
+    size: _builtins.int
+    """How many entries the signed head covers."""
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sequence", b"sequence", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveEntryRequest: _TypeAlias = ProveEntryRequest  # noqa: Y015
+
+@_typing.final
+class ProveEntryResponse(_message.Message):
+    """Response of ProveEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREVIOUS_HEAD_FIELD_NUMBER: _builtins.int
+    HEAD_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    previous_head: _builtins.bytes
+    """The chain hash before the entry: with the entry's bytes it gives `head`."""
+    head: _builtins.bytes
+    """The chain hash at the entry; with its sequence it is the leaf."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The audit path of RFC 6962, from the leaf to the root."""
+
+    def __init__(
+        self,
+        *,
+        previous_head: _builtins.bytes = ...,
+        head: _builtins.bytes = ...,
+        path: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["head", b"head", "path", b"path", "previous_head", b"previous_head"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveEntryResponse: _TypeAlias = ProveEntryResponse  # noqa: Y015
+
+@_typing.final
+class ProveGrowthRequest(_message.Message):
+    """Request of ProveGrowth."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OLD_SIZE_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    old_size: _builtins.int
+    """How many entries the older head covers."""
+    size: _builtins.int
+    """How many the newer one covers."""
+    def __init__(
+        self,
+        *,
+        old_size: _builtins.int = ...,
+        size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["old_size", b"old_size", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveGrowthRequest: _TypeAlias = ProveGrowthRequest  # noqa: Y015
+
+@_typing.final
+class ProveGrowthResponse(_message.Message):
+    """Response of ProveGrowth."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The consistency proof of RFC 6962."""
+
+    def __init__(
+        self,
+        *,
+        path: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveGrowthResponse: _TypeAlias = ProveGrowthResponse  # noqa: Y015
 
 @_typing.final
 class GetAuditRequest(_message.Message):

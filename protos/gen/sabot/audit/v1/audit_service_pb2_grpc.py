@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AuditServiceStub:
-    """The continuous audit. Role auditor.
+    """The continuous audit, and the seals of the log.
     """
 
     def __init__(self, channel):
@@ -40,14 +40,50 @@ class AuditServiceStub:
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetAuditRequest.SerializeToString,
                 response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetAuditResponse.FromString,
                 _registered_method=True)
+        self.GetSeal = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/GetSeal',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetSealRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetSealResponse.FromString,
+                _registered_method=True)
+        self.ProveEntry = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/ProveEntry',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryResponse.FromString,
+                _registered_method=True)
+        self.ProveGrowth = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/ProveGrowth',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
-    """The continuous audit. Role auditor.
+    """The continuous audit, and the seals of the log.
     """
 
     def GetAudit(self, request, context):
-        """How far the log has been decided again, and what was found.
+        """How far the log has been decided again, and what was found. Role auditor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSeal(self, request, context):
+        """The newest signed head of the log.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProveEntry(self, request, context):
+        """The proof that an entry stands in the log as a signed head has it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProveGrowth(self, request, context):
+        """The proof that the log of one signed head grew out of that of an older one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -61,6 +97,21 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetAuditRequest.FromString,
                     response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetAuditResponse.SerializeToString,
             ),
+            'GetSeal': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSeal,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetSealRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetSealResponse.SerializeToString,
+            ),
+            'ProveEntry': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveEntry,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryResponse.SerializeToString,
+            ),
+            'ProveGrowth': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveGrowth,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'sabot.audit.v1.AuditService', rpc_method_handlers)
@@ -70,7 +121,7 @@ def add_AuditServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditService:
-    """The continuous audit. Role auditor.
+    """The continuous audit, and the seals of the log.
     """
 
     @staticmethod
@@ -90,6 +141,87 @@ class AuditService:
             '/sabot.audit.v1.AuditService/GetAudit',
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetAuditRequest.SerializeToString,
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetAuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSeal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/GetSeal',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetSealRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.GetSealResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveEntry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/ProveEntry',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveGrowth(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/ProveGrowth',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,25 +27,37 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuditServiceStub:
-    """The continuous audit. Role auditor."""
+    """The continuous audit, and the seals of the log."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AuditServiceAsyncStub: ...
     GetAudit: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.GetAuditRequest, _audit_service_pb2.GetAuditResponse]
-    """How far the log has been decided again, and what was found."""
+    """How far the log has been decided again, and what was found. Role auditor."""
+    GetSeal: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.GetSealRequest, _audit_service_pb2.GetSealResponse]
+    """The newest signed head of the log."""
+    ProveEntry: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ProveEntryRequest, _audit_service_pb2.ProveEntryResponse]
+    """The proof that an entry stands in the log as a signed head has it."""
+    ProveGrowth: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ProveGrowthRequest, _audit_service_pb2.ProveGrowthResponse]
+    """The proof that the log of one signed head grew out of that of an older one."""
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
-    """The continuous audit. Role auditor."""
+    """The continuous audit, and the seals of the log."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetAudit: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.GetAuditRequest, _audit_service_pb2.GetAuditResponse]  # type: ignore[assignment]
-    """How far the log has been decided again, and what was found."""
+    """How far the log has been decided again, and what was found. Role auditor."""
+    GetSeal: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.GetSealRequest, _audit_service_pb2.GetSealResponse]  # type: ignore[assignment]
+    """The newest signed head of the log."""
+    ProveEntry: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ProveEntryRequest, _audit_service_pb2.ProveEntryResponse]  # type: ignore[assignment]
+    """The proof that an entry stands in the log as a signed head has it."""
+    ProveGrowth: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ProveGrowthRequest, _audit_service_pb2.ProveGrowthResponse]  # type: ignore[assignment]
+    """The proof that the log of one signed head grew out of that of an older one."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The continuous audit. Role auditor."""
+    """The continuous audit, and the seals of the log."""
 
     @_abc_1.abstractmethod
     def GetAudit(
@@ -53,6 +65,30 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _audit_service_pb2.GetAuditRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_audit_service_pb2.GetAuditResponse, _abc.Awaitable[_audit_service_pb2.GetAuditResponse]]:
-        """How far the log has been decided again, and what was found."""
+        """How far the log has been decided again, and what was found. Role auditor."""
+
+    @_abc_1.abstractmethod
+    def GetSeal(
+        self,
+        request: _audit_service_pb2.GetSealRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.GetSealResponse, _abc.Awaitable[_audit_service_pb2.GetSealResponse]]:
+        """The newest signed head of the log."""
+
+    @_abc_1.abstractmethod
+    def ProveEntry(
+        self,
+        request: _audit_service_pb2.ProveEntryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.ProveEntryResponse, _abc.Awaitable[_audit_service_pb2.ProveEntryResponse]]:
+        """The proof that an entry stands in the log as a signed head has it."""
+
+    @_abc_1.abstractmethod
+    def ProveGrowth(
+        self,
+        request: _audit_service_pb2.ProveGrowthRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.ProveGrowthResponse, _abc.Awaitable[_audit_service_pb2.ProveGrowthResponse]]:
+        """The proof that the log of one signed head grew out of that of an older one."""
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,27 @@
+"""Reasons that speak of the log's seals and proofs."""
+
+from __future__ import annotations
+
+import grpc
+
+from services.kernel.errors import Reason, Retry
+
+_Code = grpc.StatusCode
+
+NOT_SEALED = Reason(
+    "NOT_SEALED",
+    _Code.FAILED_PRECONDITION,
+    Retry.LATER,
+    "No seal covers {size} entries yet.",
+    "Aucun sceau ne couvre encore {size} entrées.",
+    retry_ms=10_000,
+)
+NO_SUCH_PROOF = Reason(
+    "NO_SUCH_PROOF",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "Entry {within} is not among the first {size}.",
+    "L'entrée {within} n'est pas parmi les {size} premières.",
+)
+
+REASONS = (NOT_SEALED, NO_SUCH_PROOF)
