@@ -193,10 +193,17 @@ def remove_the_server_s_folder(data: Path) -> int:
     return 1
 
 
+def remove_the_description(data: Path) -> int:
+    """Without it the server would not find the stream, though every entry is there."""
+    (stream_folder(data, CELL) / "meta.inf").unlink()
+    return 1
+
+
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(
     "damage",
     [
+        remove_the_description,
         cut_at_a_record,
         cut_within_a_record,
         cut_in_the_middle,
