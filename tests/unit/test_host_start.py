@@ -1,7 +1,9 @@
-"""A start says so where nothing remembers how far the log was read."""
+"""What a start says of its log: where nobody can tell how strong it is, and where nothing remembers
+how far it was read."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,12 +13,14 @@ import pytest
 
 from services.events import event_types
 from services.kernel import host
+from services.kernel.edge import EdgeNotReady
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.preflight import Preflight
 from services.kernel.settings import ServiceSettings
 from services.kernel.tokens import Caller
 from services.kernel.witness import any_witness
 from tests.unit.test_host import Alarms
+from tests.unit.test_process import submit
 from tests.unit.toy import CELL, LIMITS, TABLE, open_table
 
 
@@ -31,7 +35,9 @@ async def strong() -> Preflight:
 
 
 @asynccontextmanager
-async def started(store: MemoryStore, data: Path, name: str = "fleet") -> AsyncIterator[host.Host]:
+async def started(
+    store: MemoryStore, data: Path, name: str = "fleet", preflight: host.AskServers = strong
+) -> AsyncIterator[host.Host]:
     running = await host.start(
         [host.Parts(core, lambda _process, _projector, _metrics: []) for core in (TABLE, LIMITS)],
         name=name,
@@ -39,7 +45,7 @@ async def started(store: MemoryStore, data: Path, name: str = "fleet") -> AsyncI
         types=event_types(),
         settings=ServiceSettings(cell=CELL, data=data),
         tokens=Nobody(),
-        preflight=strong,
+        preflight=preflight,
         build="test",
     )
     try:
@@ -93,3 +99,26 @@ async def test_an_emptied_witness_is_none_and_another_process_s_is_one(
         path.write_bytes(b"")
     async with started(store, tmp_path):
         assert alarms.kinds == ["witness_missing"]
+
+
+async def test_while_nobody_can_tell_how_strong_the_log_is_no_bets_are_taken(
+    tmp_path: Path, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "WEAK_EVERY_S", 0.05)
+    known = asyncio.Event()
+
+    async def ask() -> Preflight:
+        if not known.is_set():
+            raise ValueError("an answer of another shape")
+        return await strong()
+
+    async with started(MemoryStore(CELL, host.clock_us), tmp_path, preflight=ask) as running:
+        with pytest.raises(EdgeNotReady, match="too weak: preflight failed: ValueError"):
+            await submit(running.process, "turned away")
+        assert alarms.kinds == ["log_weak"]
+        known.set()
+        async with asyncio.timeout(5.0):
+            while not running.process.ready:  # noqa: ASYNC110 - readiness is no event
+                await asyncio.sleep(0.01)
+        await submit(running.process, "taken")
+        assert running.process.state("table").opened == ["taken"]
