@@ -333,6 +333,30 @@ def odds(
                 print(line)
 
 
+@app.command(epilog=EXIT_CODES)
+def export(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to.")],
+    data: Data = DATA,
+) -> None:
+    """The whole log as one file that anyone can check without Sabot."""
+    _run(_export(data, out))
+
+
+@app.command("verify-export", epilog=EXIT_CODES)
+def verify_export(
+    file: Annotated[Path, typer.Argument(help="What `sabot export` wrote.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HEX", help="A public key that may sign; again for more."),
+    ] = None,
+) -> None:
+    """Check an export: chain, answers, seals and signatures. The same as running the file
+    verify_export.py by itself, on any machine."""
+    from services.cli.verify_export import check_file
+
+    raise typer.Exit(check_file(str(file), key or []))
+
+
 @log_app.command(epilog=EXIT_CODES)
 def head(
     data: Data = DATA,
@@ -574,6 +598,16 @@ async def _rebuild(data: Path, service: str, as_json: bool) -> None:
                 print(found.line())
     if as_json:
         _dump({"projections": done})
+
+
+async def _export(data: Path, out: Path) -> None:
+    from services.cli.export import export_log
+    from services.cli.progress import progress
+
+    async with _opened(data) as (log, _):
+        with progress("writing") as shown:
+            last, head = await export_log(log, out, lambda done: shown(done, None))
+    print(f"{out}: {last} entries, head {last}:{head.hex()}")
 
 
 async def _print_head(data: Path, at: int | None, as_json: bool) -> None:

@@ -27,12 +27,13 @@ from services.games.catalogue import baccarat_1
 from services.kernel.edge import Outcome
 from services.kernel.event import Core, Event
 from services.kernel.host import clock_us
+from services.kernel.key_file import KEY_BYTES, KeyRing
 from services.kernel.log import Log
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.process import Process
 from services.kernel.snapshot import StateCodec, state_digest
 from services.kernel.witness import FileWitness, Witness
-from services.shoe.custodian import KEY_BYTES, Custodian, KeyRing
+from services.shoe.custodian import Custodian
 from services.shoe.generator import START_DRAWS, Generator
 from services.table.timers import Timers
 
