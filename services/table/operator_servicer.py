@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
@@ -17,7 +19,6 @@ from services.kernel.edge import Edge
 from services.kernel.errors import (
     BEHAVIOUR_NOT_POSSIBLE,
     INPUT_NOT_FAILED,
-    UNEXPECTED_OUTCOME,
     Refused,
 )
 from services.kernel.tokens import Role
@@ -33,17 +34,27 @@ _DEALERS = (Role.DEALER, Role.SUPERVISOR)
 _SUPERVISORS = (Role.SUPERVISOR,)
 _CALLERS = (Role.DEALER, Role.SUPERVISOR, Role.DEVICE)
 """Who may say that there are no more bets: a table's own sensor too."""
-_Order = (
-    tables.OpenTable
-    | tables.CloseTable
-    | tables.OpenRound
-    | tables.CloseBetting
-    | tables.SuspendRound
-    | tables.ResumeRound
-    | tables.VoidRound
-)
-
 _KERNEL_ANSWERS: frozenset[type[Message]] = frozenset((log.InputIgnored, log.RequestRepeated))
+_Response = TypeVar("_Response", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order(Generic[_Response]):
+    """An order: the table's input, its answer where it is obeyed, and the response that tells so.
+    Fields of one name are the same in request and input, and in answer and response."""
+
+    body: type[Message]
+    answer: type[Message]
+    response: type[_Response]
+
+
+_OPEN_TABLE = _Order(tables.OpenTable, tables.TableOpened, operators.OpenTableResponse)
+_CLOSE_TABLE = _Order(tables.CloseTable, tables.TableClosed, operators.CloseTableResponse)
+_OPEN_ROUND = _Order(tables.OpenRound, tables.RoundOpened, operators.OpenRoundResponse)
+_CLOSE_BETTING = _Order(tables.CloseBetting, tables.BettingClosed, operators.CloseBettingResponse)
+_SUSPEND = _Order(tables.SuspendRound, tables.RoundSuspended, operators.SuspendRoundResponse)
+_RESUME = _Order(tables.ResumeRound, tables.RoundResumed, operators.ResumeRoundResponse)
+_VOID = _Order(tables.VoidRound, tables.RoundVoided, operators.VoidRoundResponse)
 
 
 class TableOperatorServicer:
@@ -60,118 +71,49 @@ class TableOperatorServicer:
         """A table under rules, or other rules for an open one. The core cannot enumerate: what the
         rules declare of the bets' edges is checked here."""
         await asyncio.to_thread(_check_edges, request.spec.rule_set)
-        body = tables.OpenTable(request_id=request.request_id, spec=request.spec)
-        told = await self._order(body, tables.TableOpened, call, request.spec.table_id)
-        if not isinstance(told.body, tables.TableOpened):
-            raise Refused(UNEXPECTED_OUTCOME)
-        return operators.OpenTableResponse(
-            revision=told.body.revision,
-            position=position_message(told.position),
-            replayed=told.replayed,
-        )
+        return await self._give(_OPEN_TABLE, request, call, request.spec.table_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
     async def close_table(
         self, request: operators.CloseTableRequest, call: Call
     ) -> operators.CloseTableResponse:
         """No further rounds."""
-        body = tables.CloseTable(request_id=request.request_id, table_id=request.table_id)
-        told = await self._order(body, tables.TableClosed, call, request.table_id)
-        return operators.CloseTableResponse(
-            position=position_message(told.position), replayed=told.replayed
-        )
+        return await self._give(_CLOSE_TABLE, request, call, request.table_id)
 
     @rpc(roles=_DEALERS, deadline=True)
     async def open_round(
         self, request: operators.OpenRoundRequest, call: Call
     ) -> operators.OpenRoundResponse:
         """The next round."""
-        body = tables.OpenRound(
-            request_id=request.request_id,
-            table_id=request.table_id,
-            source=tables.SOURCE_OPERATOR,
-        )
-        told = await self._order(body, tables.RoundOpened, call, request.table_id)
-        if not isinstance(told.body, tables.RoundOpened):
-            raise Refused(UNEXPECTED_OUTCOME)
-        return operators.OpenRoundResponse(
-            round_id=told.body.round_id,
-            position=position_message(told.position),
-            replayed=told.replayed,
-        )
+        return await self._give(_OPEN_ROUND, request, call, request.table_id)
 
     @rpc(roles=_CALLERS, deadline=True)
     async def close_betting(
         self, request: operators.CloseBettingRequest, call: Call
     ) -> operators.CloseBettingResponse:
         """No more bets."""
-        body = tables.CloseBetting(
-            request_id=request.request_id,
-            table_id=request.table_id,
-            round_id=request.round_id,
-            source=tables.SOURCE_OPERATOR,
-        )
-        told = await self._order(
-            body, tables.BettingClosed, call, request.table_id, request.round_id
-        )
-        return operators.CloseBettingResponse(
-            position=position_message(told.position), replayed=told.replayed
-        )
+        return await self._give(_CLOSE_BETTING, request, call, request.table_id, request.round_id)
 
     @rpc(roles=_DEALERS, deadline=True)
     async def suspend_round(
         self, request: operators.SuspendRoundRequest, call: Call
     ) -> operators.SuspendRoundResponse:
         """A round stands still."""
-        body = tables.SuspendRound(
-            request_id=request.request_id,
-            table_id=request.table_id,
-            round_id=request.round_id,
-            reason=request.reason,
-            remark=request.remark,
-        )
-        told = await self._order(
-            body, tables.RoundSuspended, call, request.table_id, request.round_id
-        )
-        return operators.SuspendRoundResponse(
-            position=position_message(told.position), replayed=told.replayed
-        )
+        return await self._give(_SUSPEND, request, call, request.table_id, request.round_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
     async def resume_round(
         self, request: operators.ResumeRoundRequest, call: Call
     ) -> operators.ResumeRoundResponse:
         """A suspended round goes on."""
-        body = tables.ResumeRound(
-            request_id=request.request_id,
-            table_id=request.table_id,
-            round_id=request.round_id,
-            reason=request.reason,
-            remark=request.remark,
-        )
-        told = await self._order(
-            body, tables.RoundResumed, call, request.table_id, request.round_id
-        )
-        return operators.ResumeRoundResponse(
-            position=position_message(told.position), replayed=told.replayed
-        )
+        return await self._give(_RESUME, request, call, request.table_id, request.round_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
     async def void_round(
         self, request: operators.VoidRoundRequest, call: Call
     ) -> operators.VoidRoundResponse:
         """A round does not count."""
-        body = tables.VoidRound(
-            request_id=request.request_id,
-            table_id=request.table_id,
-            round_id=request.round_id,
-            reason=request.reason,
-            remark=request.remark,
-        )
-        told = await self._order(body, tables.RoundVoided, call, request.table_id, request.round_id)
-        return operators.VoidRoundResponse(
-            position=position_message(told.position), replayed=told.replayed
-        )
+        return await self._give(_VOID, request, call, request.table_id, request.round_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
     async def activate_behaviour(
@@ -199,16 +141,30 @@ class TableOperatorServicer:
         told = await self._note(body, call)
         return operators.RetryInputResponse(position=position_message(told.position))
 
-    async def _order(
-        self, body: _Order, answer: type[Message], call: Call, table_id: str, round_id: str = ""
-    ) -> Told:
+    async def _give(
+        self,
+        order: _Order[_Response],
+        request: Message,
+        call: Call,
+        table_id: str,
+        round_id: str = "",
+    ) -> _Response:
         """Give an order and wait until it is obeyed. Raises Refused."""
+        body: Any = order.body(
+            **_shared(request, order.body)
+        )  # each has an id and a hash
+        if "source" in order.body.DESCRIPTOR.fields_by_name:
+            body.source = tables.SOURCE_OPERATOR
         body.request_hash = request_hash(body)
-        until = frozenset((answer, tables.OrderRejected))
+        until = frozenset((order.answer, tables.OrderRejected))
         told = await ask(self._edge, self._queries, "table", body, call, partner="", until=until)
         facts = facts_of(request_id=body.request_id, table_id=table_id, round_id=round_id)
-        obeyed(told, answer, facts)
-        return told
+        obeyed(told, order.answer, facts)
+        return order.response(
+            **_shared(told.body, order.response),
+            position=position_message(told.position),
+            replayed=told.replayed,
+        )
 
     async def _note(self, body: Message, call: Call) -> Told:
         """Put into the log what the kernel itself acts on. Raises Refused. What the table answers
@@ -216,6 +172,12 @@ class TableOperatorServicer:
         noted: frozenset[type[Message]] = frozenset((log.InputNoted,))
         until = (noted | ANSWERS) - _KERNEL_ANSWERS
         return await ask(self._edge, self._queries, "table", body, call, partner="", until=until)
+
+
+def _shared(message: Message, kind: type[Message]) -> dict[str, Any]:
+    """What is set in a message, by the names that another kind has too."""
+    names = kind.DESCRIPTOR.fields_by_name
+    return {field.name: value for field, value in message.ListFields() if field.name in names}
 
 
 def _check_edges(rule_set: rule_set_pb2.RuleSet) -> None:

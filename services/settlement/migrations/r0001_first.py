@@ -5,23 +5,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from services.kernel.first_tables import KEY, create_positions
+
 revision = "0001"
 down_revision = None
-
-KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""A log position as one integer."""
 
 
 def upgrade() -> None:
     """Make the tables."""
-    op.create_table(
-        "projection_positions",
-        sa.Column("name", sa.String(length=64), nullable=False),
-        sa.Column("segment", sa.Integer(), nullable=False),
-        sa.Column("sequence", KEY, nullable=False),
-        sa.Column("head", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("name"),
-    )
+    create_positions()
     op.create_table(
         "settled_rounds",
         sa.Column("round_id", sa.Text(), nullable=False),
