@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import assert_never
 
 from google.protobuf.message import Message
@@ -181,6 +182,12 @@ class Croupier:
             source=shoes.CARD_SOURCE_VIRTUAL,
             asked_by=_position(wish.asked_by),
         )
+
+
+@cache
+def _commitment(shoe_id: str, index: int, card: str) -> bytes:
+    """The same in every case: each has a first shoe of the one table."""
+    return commitment(SALT, shoe_id, index, card)
 
 
 def _taken(left: Counter[str], count: int) -> list[str]:
