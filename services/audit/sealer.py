@@ -1,5 +1,5 @@
 """Audit's shell that seals the log: it keeps the tree over all entries and signs its root and the
-chain hash, at least every minute while the log grows, and at every shoe's end.
+chain hash, every half minute while the log grows, and at every shoe's end.
 
 What only seals added is not sealed again: a quiet log stays quiet.
 """
@@ -19,8 +19,9 @@ from services.audit.tree_file import TreeFile
 from services.kernel.event import Event, Position
 from services.kernel.projections import ReadEvents
 
-EVERY_US = 60_000_000
-"""At most so long are new entries without a seal."""
+EVERY_US = 30_000_000
+"""Between two seals while the log grows. New entries are to be sealed within a minute, and a
+replica that takes over needs its time too."""
 STANDBY_US = 5_000_000
 """How much longer a replica waits that did not write the last answers."""
 AGAIN_US = 5_000_000

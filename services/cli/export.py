@@ -1,0 +1,80 @@
+"""`sabot export`: a log as one file that anyone can check without Sabot (see `verify_export`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+from sabot.audit.v1 import events_pb2 as audit
+from sabot.log.v1 import entry_pb2
+from services.cli.verify_export import ENTRY, LENGTH, MAGIC
+from services.kernel.entry import canonical_headers, first_head, next_head
+from services.kernel.log import Log
+
+
+class NothingToExport(Exception):
+    """The log is empty."""
+
+
+async def export_log(log: Log, path: Path, progress: Callable[[int], None]) -> tuple[int, bytes]:
+    """Write all entries that the log has now; the last sequence and the chain hash there.
+
+    The file appears whole or not at all. Raises NothingToExport, LogUnavailable."""
+    last = (await log.info(wait_s=5.0)).last_sequence
+    if not last:
+        raise NothingToExport("the log is empty")
+    head = first_head(log.cell)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        with fresh.open("wb") as file:
+            _start(file, log.cell)
+            done = False
+            async for batch in log.read(0):
+                for message in batch:
+                    headers = canonical_headers(message.headers)
+                    subject = message.subject.encode()
+                    head = next_head(
+                        head, message.sequence, message.subject, message.headers, message.payload
+                    )
+                    lengths = (len(subject), len(headers), len(message.payload))
+                    file.write(ENTRY.pack(message.sequence, *lengths))
+                    file.write(subject + headers + message.payload + head)
+                    done = message.sequence >= last
+                    if done:
+                        break
+                progress(batch[-1].sequence)
+                if done:
+                    break
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return last, head
+
+
+def _start(file: BinaryIO, cell: str) -> None:
+    file.write(MAGIC)
+    file.writelines(LENGTH.pack(len(part)) + part for part in (cell.encode(), descriptors()))
+
+
+def descriptors() -> bytes:
+    """The messages that a verifier reads, with all that they build on, as a `FileDescriptorSet`."""
+    files: dict[str, FileDescriptorProto] = {}
+
+    def add(file: FileDescriptor) -> None:
+        for other in file.dependencies:
+            add(other)
+        if file.name not in files:
+            proto = FileDescriptorProto()
+            file.CopyToProto(proto)
+            files[file.name] = proto
+
+    add(entry_pb2.DESCRIPTOR)
+    add(audit.DESCRIPTOR)
+    return FileDescriptorSet(file=files.values()).SerializeToString(deterministic=True)

@@ -1,0 +1,330 @@
+"""Checks an export of a Sabot log by itself: `python verify_export.py FILE [--key PUBLIC_KEY_HEX]`.
+
+This one file needs no part of Sabot: Python, a protobuf runtime and `cryptography` are enough, and
+no network. Whoever doubts a log takes the export and this file away and checks on a machine of
+their own.
+
+It checks, in this order, and names the entry where something is wrong:
+
+1. entries follow one another from 1 without a gap, and each one's bytes give the chain hash that
+   stands beside it: a changed bit, a removed, added or exchanged entry breaks this at its place;
+2. each answer entry (`.out`) commits to the chain hash at the entry that it answers;
+3. each seal in the log (`LogSealed`) has the Merkle root (RFC 6962) and the chain hash of the
+   entries that it covers, and its signature (Ed25519) is that of its key;
+4. with `--key`, every seal is signed by one of the keys given. Without it the signatures show only
+   that one owner of some key signed all: compare the key with one that you trust.
+
+Entries behind the last seal are chained, and sealed by nobody yet; how many is told.
+
+An export is `sabot-export-1` and a line feed; a length (4 bytes, big-endian) and the cell's name; a
+length and the `FileDescriptorSet` of the log's messages; then for each entry its sequence (8), the
+lengths of subject (2), headers (4) and payload (4), these three, and the chain hash (32).
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, BinaryIO, NamedTuple
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+MAGIC = b"sabot-export-1\n"
+LENGTH = struct.Struct(">I")
+ENTRY = struct.Struct(">QHII")
+CHAINED = struct.Struct(">QIII")
+SEQUENCE = struct.Struct(">Q")
+HASH_BYTES = 32
+MOST_BYTES = 1 << 24
+"""Of one part of a file; anything longer is damage."""
+MOST_FAULTS = 100
+SEALED = "sabot.audit.v1.LogSealed"
+
+
+class NotAnExport(Exception):
+    """The file is none, or ends within something. The message says where."""
+
+
+class Exported(NamedTuple):
+    """An entry as it stands in the file."""
+
+    sequence: int
+    subject: bytes
+    headers: bytes
+    payload: bytes
+    head: bytes
+
+
+class Verified:
+    """What was found."""
+
+    def __init__(self, cell: str) -> None:
+        self.cell = cell
+        self.entries = 0
+        self.seals = 0
+        self.sealed = 0
+        """How many entries the last good seal covers."""
+        self.head = b""
+        self.keys: dict[str, bytes] = {}
+        """Public keys of the seals, by id."""
+        self.faults: list[tuple[int, str]] = []
+        """(entry, what is wrong), in order."""
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+    def fault(self, sequence: int, what: str) -> None:
+        """Something is wrong at an entry."""
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append((sequence, what))
+
+
+# ---- the file ----------------------------------------------------------------------------------
+
+
+def _exactly(file: BinaryIO, size: int, what: str) -> bytes:
+    if size > MOST_BYTES:
+        raise NotAnExport(f"{what} cannot have {size} bytes")
+    raw = file.read(size)
+    if len(raw) != size:
+        raise NotAnExport(f"the file ends within {what}")
+    return raw
+
+
+def read_start(file: BinaryIO) -> tuple[str, bytes]:
+    """The cell, and the descriptors of its messages. Raises NotAnExport."""
+    if file.read(len(MAGIC)) != MAGIC:
+        raise NotAnExport("this is no export of a log")
+    parts: list[bytes] = []
+    for what in ("the cell's name", "the descriptors"):
+        (size,) = LENGTH.unpack(_exactly(file, LENGTH.size, what))
+        parts.append(_exactly(file, size, what))
+    try:
+        return parts[0].decode("ascii"), parts[1]
+    except UnicodeDecodeError:
+        raise NotAnExport("the cell's name is damaged") from None
+
+
+def read_entries(file: BinaryIO) -> Iterator[Exported]:
+    """The entries in the order of the file. Raises NotAnExport."""
+    last = 0
+    while True:
+        raw = file.read(ENTRY.size)
+        if not raw:
+            return
+        what = f"the entry after {last}"
+        if len(raw) != ENTRY.size:
+            raise NotAnExport(f"the file ends within {what}")
+        sequence, subject, headers, payload = ENTRY.unpack(raw)
+        parts = [_exactly(file, size, what) for size in (subject, headers, payload, HASH_BYTES)]
+        yield Exported(sequence, *parts)
+        last = sequence
+
+
+# ---- what the bytes must give ------------------------------------------------------------------
+
+
+def first_head(cell: str) -> bytes:
+    """The chain hash before the first entry."""
+    return sha256(b"sabot.log.v1\x00" + cell.encode()).digest()
+
+
+def next_head(head: bytes, entry: Exported) -> bytes:
+    """The chain hash at an entry, from the one before it."""
+    digest = sha256(head)
+    digest.update(
+        CHAINED.pack(entry.sequence, len(entry.subject), len(entry.headers), len(entry.payload))
+    )
+    for part in (entry.subject, entry.headers, entry.payload):
+        digest.update(part)
+    return digest.digest()
+
+
+def signed_text(cell: str, size: int, root: bytes, head: bytes) -> bytes:
+    """What a seal signs."""
+    return f"sabot log head v1\n{cell}\n{size}\n{root.hex()}\n{head.hex()}\n".encode()
+
+
+class Roots:
+    """The roots of a growing tree at every size, from its nodes: 64 bytes an entry."""
+
+    def __init__(self) -> None:
+        self._levels: list[bytearray] = [bytearray()]
+
+    def append(self, sequence: int, head: bytes) -> None:
+        """Add the leaf of the next entry."""
+        node = sha256(b"\x00" + SEQUENCE.pack(sequence) + head).digest()
+        for level in range(len(self._levels) + 1):
+            if level == len(self._levels):
+                self._levels.append(bytearray())
+            row = self._levels[level]
+            row += node
+            if (len(row) // HASH_BYTES) % 2:
+                return
+            node = sha256(b"\x01" + row[-2 * HASH_BYTES :]).digest()
+
+    def root(self, size: int) -> bytes:
+        """The root over the first leaves: whole subtrees, joined from the right."""
+        found = b""
+        done = size
+        for level in range(size.bit_length()):
+            if size >> level & 1:
+                index = (done >> level) - 1
+                node = bytes(self._levels[level][index * HASH_BYTES : (index + 1) * HASH_BYTES])
+                found = sha256(b"\x01" + node + found).digest() if found else node
+                done -= 1 << level
+        return found
+
+
+class _Messages:
+    """The messages of the export's own descriptors."""
+
+    def __init__(self, descriptors: bytes) -> None:
+        pool = DescriptorPool()
+        try:
+            files = FileDescriptorSet.FromString(descriptors)
+            for file in files.file:
+                pool.Add(file)
+            self.entry: Any = self._class(pool, "sabot.log.v1.Entry")
+            self.sealed: Any = self._class(pool, SEALED)
+        except (DecodeError, KeyError, TypeError, ValueError):
+            raise NotAnExport("the descriptors are damaged") from None
+
+    @staticmethod
+    def _class(pool: DescriptorPool, name: str) -> Any:
+        return GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
+    """Check an export. `trusted`: public keys of which one must have signed each seal; empty: any.
+
+    Raises NotAnExport."""
+    cell, descriptors = read_start(file)
+    messages = _Messages(descriptors)
+    found = Verified(cell)
+    heads, roots = [first_head(cell)], Roots()
+    for entry in read_entries(file):
+        expected = found.entries + 1
+        if entry.sequence != expected:
+            found.fault(expected, f"missing: the file goes on with entry {entry.sequence}")
+            break
+        if next_head(heads[-1], entry) != entry.head:
+            found.fault(expected, "its bytes do not give its chain hash")
+            break
+        heads.append(entry.head)
+        roots.append(expected, entry.head)
+        found.entries = expected
+        _check_answers(found, messages, entry, heads, roots, trusted)
+    found.head = heads[-1]
+    return found
+
+
+def _check_answers(
+    found: Verified,
+    messages: _Messages,
+    entry: Exported,
+    heads: list[bytes],
+    roots: Roots,
+    trusted: frozenset[bytes],
+) -> None:
+    if not entry.subject.endswith(b".out"):
+        return
+    try:
+        read = messages.entry.FromString(entry.payload)
+    except DecodeError:
+        found.fault(entry.sequence, "its payload is no entry")
+        return
+    cause = read.events[-1].cause.sequence if read.events else 0
+    if cause < len(heads) and read.head and heads[cause] != read.head:
+        found.fault(entry.sequence, f"it answers another log than this one has at entry {cause}")
+    for event in read.events:
+        if event.type == SEALED:
+            _check_seal(found, messages.sealed.FromString(event.body), entry, heads, roots, trusted)
+
+
+def _check_seal(
+    found: Verified,
+    seal: Any,
+    entry: Exported,
+    heads: list[bytes],
+    roots: Roots,
+    trusted: frozenset[bytes],
+) -> None:
+    size = seal.size
+    faults: list[str] = []
+    if not 0 < size < entry.sequence:
+        found.fault(entry.sequence, f"its seal covers {size} entries, which cannot be")
+        return
+    if seal.head != heads[size]:
+        faults.append("has another chain hash")
+    if seal.root != roots.root(size):
+        faults.append("has another Merkle root")
+    text = signed_text(found.cell, size, seal.root, seal.head)
+    try:
+        Ed25519PublicKey.from_public_bytes(seal.public_key).verify(seal.signature, text)
+    except (InvalidSignature, ValueError):
+        faults.append("is not signed by its key")
+    if sha256(seal.public_key).hexdigest()[:16] != seal.key_id:
+        faults.append("names another key than it holds")
+    if trusted and seal.public_key not in trusted:
+        faults.append(f"is signed by the key {seal.key_id}, which is not trusted")
+    for what in faults:
+        found.fault(entry.sequence, f"the seal over entries 1 to {size} {what}")
+    if not faults:
+        found.seals += 1
+        found.sealed = size
+        found.keys[seal.key_id] = seal.public_key
+
+
+def lines(found: Verified, trusted: frozenset[bytes]) -> list[str]:
+    """What was found, for people."""
+    told = [f"entry {sequence}: {what}" for sequence, what in found.faults]
+    told.append(
+        f"cell {found.cell}: {found.entries} entries, {found.seals} seals that hold, "
+        f"the last over {found.sealed}, head {found.entries}:{found.head.hex()}"
+    )
+    for key_id, key in sorted(found.keys.items()):
+        known = "trusted" if trusted else "compare it with one that you trust"
+        told.append(f"signed by the key {key_id} ({key.hex()}; {known})")
+    told.append("right" if found.right else f"WRONG: {len(found.faults)} faults")
+    return told
+
+
+def check_file(path: str, keys: list[str]) -> int:
+    """Check a file and tell; the exit code: 0 right, 1 wrong, 2 no such file or no export."""
+    try:
+        trusted = frozenset(bytes.fromhex(key) for key in keys)
+    except ValueError:
+        print("a public key is 64 hexadecimal digits", file=sys.stderr)
+        return 2
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - this file stands by itself
+            found = verify(file, trusted)
+    except (OSError, NotAnExport) as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OSError) else 1
+    print("\n".join(lines(found, trusted)))
+    return 0 if found.right else 1
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description="Check an export of a Sabot log.")
+    parser.add_argument("file", help="what `sabot export` wrote")
+    parser.add_argument("--key", action="append", default=[], help="a public key that may sign")
+    told = parser.parse_args()
+    return check_file(told.file, told.key)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

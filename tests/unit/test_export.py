@@ -1,0 +1,266 @@
+"""An export is checked by one file that needs no part of Sabot; what is changed in it is named."""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import re
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sabot.audit.v1 import events_pb2 as audit
+from sabot.log.v1 import events_pb2 as log
+from services.audit.domain.tree import root
+from services.audit.seal_keys import Signer, signed_text, signer_of
+from services.audit.tree_file import TreeFile
+from services.cli import verify_export
+from services.cli.export import NothingToExport, descriptors, export_log
+from services.cli.verify_export import ENTRY, LENGTH, MAGIC, NotAnExport, read_entries, verify
+from services.kernel.event import Event
+from services.kernel.memory_log import MemoryLog, MemoryStore
+from services.simulator.virtual_time import run_virtual
+from tests.fleet.small_cell import SmallCell, memory_cell
+
+OWNER, FORGER = signer_of(bytes(range(32))), signer_of(b"f" * 32)
+SEALS = frozenset({audit.LogSealed, log.InputIgnored})
+
+
+class Export(NamedTuple):
+    """An export, and where each of its entries begins."""
+
+    raw: bytes
+    start: int
+    """Where the first entry begins."""
+    entries: list[tuple[int, int]]
+    """Offset and length of each."""
+
+
+async def seal(cell: SmallCell, tree: TreeFile, signer: Signer) -> None:
+    """Sign what the tree has, and have it in the log."""
+    size = tree.size
+    top, head = root(tree, size), tree.head(size)
+    body = audit.SealLog(
+        size=size,
+        root=top,
+        head=head,
+        signature=signer.key.sign(signed_text(cell.process.cell, size, top, head)),
+        key_id=signer.key_id,
+        public_key=signer.public_key,
+    )
+    told = await cell.submit("audit", body, SEALS, "system:sealer")
+    assert isinstance(told.event.body, audit.LogSealed)
+
+
+class Listening:
+    """Keeps the tree of a cell."""
+
+    def __init__(self, tree: TreeFile) -> None:
+        self._tree = tree
+
+    def feed(self, sequence: int, head: bytes, events: list[Event]) -> None:
+        del events
+        assert sequence == self._tree.size + 1
+        self._tree.append(head)
+
+
+@lru_cache(maxsize=4)
+def exported(folder: Path, signer: Signer = OWNER, seed: int = 1) -> Export:
+    """A log of two rounds with a seal after each and a few entries behind the last."""
+    path = folder / f"{signer.key_id}-{seed}.export"
+
+    async def main() -> None:
+        async with memory_cell(seed) as (cell, _):
+            tree = TreeFile(folder / f"tree-{signer.key_id}-{seed}")
+            cell.process.add_listener(Listening(tree))
+            # What the process folded at its start, before it was listened to.
+            assert cell.process.position.sequence == 0
+            await cell.open_table()
+            await cell.open_account("ann", 1_000_000)
+            for _ in range(2):
+                await cell.play(1, ["ann"])
+                await seal(cell, tree, signer)
+            await cell.play(1, ["ann"])
+            await export_log(cell.process._log, path, lambda _: None)
+
+    run_virtual(main())
+    raw = path.read_bytes()
+    start = len(MAGIC)
+    for _ in range(2):
+        (size,) = LENGTH.unpack_from(raw, start)
+        start += LENGTH.size + size
+    entries: list[tuple[int, int]] = []
+    at = start
+    while at < len(raw):
+        _, *lengths = ENTRY.unpack_from(raw, at)
+        size = ENTRY.size + sum(lengths) + 32
+        entries.append((at, size))
+        at += size
+    return Export(raw, start, entries)
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
+    return exported(tmp_path_factory.mktemp("export"))
+
+
+def faults(raw: bytes, *trusted: Signer) -> list[tuple[int, str]]:
+    return verify(io.BytesIO(raw), frozenset(one.public_key for one in trusted)).faults
+
+
+def first_fault(raw: bytes) -> int:
+    """The entry that is named; 0: none. A length that was changed ends the reading there."""
+    try:
+        return next((sequence for sequence, _ in faults(raw)), 0)
+    except NotAnExport as broken:
+        told = re.search(r"the entry after (\d+)", str(broken))
+        return int(told.group(1)) + 1 if told else -1
+
+
+def test_a_whole_export_is_right(export: Export) -> None:
+    found = verify(io.BytesIO(export.raw), frozenset({OWNER.public_key}))
+    assert found.right
+    assert (found.entries, found.seals) == (len(export.entries), 2)
+    assert 0 < found.sealed < found.entries
+    assert found.keys == {OWNER.key_id: OWNER.public_key}
+
+
+def test_any_one_bit_is_named_by_its_entry(export: Export) -> None:
+    """Every byte of the shortest entries, and bits all over the others."""
+    chance = random.Random(7)
+    spots = {
+        (number, at * 8 + chance.randrange(8))
+        for number, (_, size) in enumerate(export.entries[:12])
+        for at in range(size)
+    }
+    for number, (_, size) in enumerate(export.entries):
+        spots |= {(number, chance.randrange(size * 8)) for _ in range(20)}
+    for number, bit in sorted(spots):
+        damaged = bytearray(export.raw)
+        damaged[export.entries[number][0] + bit // 8] ^= 1 << bit % 8
+        assert first_fault(bytes(damaged)) == number + 1
+
+
+def test_a_removed_entry_two_exchanged_ones_and_an_added_one_are_named(export: Export) -> None:
+    raw, spots = export.raw, export.entries
+    number = len(spots) // 2
+    (first, size), (second, other) = spots[number], spots[number + 1]
+    removed = raw[:first] + raw[first + size :]
+    assert faults(removed)[0] == (number + 1, f"missing: the file goes on with entry {number + 2}")
+    exchanged = (
+        raw[:first] + raw[second : second + other] + raw[first:second] + raw[second + other :]
+    )
+    assert faults(exchanged)[0][0] == number + 1
+    twice = raw[:second] + raw[first : first + size] + raw[second:]
+    assert faults(twice)[0][0] == number + 2
+
+
+def test_a_tail_that_was_cut_off_shows_by_what_the_last_seal_covers(export: Export) -> None:
+    """Whole entries may be missing at the end: the newest seal that one knows says how many."""
+    whole = verify(io.BytesIO(export.raw))
+    cut = verify(io.BytesIO(export.raw[: export.entries[10][0]]))
+    assert cut.right
+    assert (cut.entries, cut.sealed) == (10, 0)
+    assert whole.sealed > cut.entries
+    with pytest.raises(NotAnExport, match="ends within the entry after 10"):
+        verify(io.BytesIO(export.raw[: export.entries[10][0] + 5]))
+
+
+def test_a_fork_that_was_signed_again_is_found_by_its_key(tmp_path: Path) -> None:
+    fork = exported(tmp_path, FORGER, 2).raw
+    assert verify(io.BytesIO(fork)).right  # By itself it is in order: only the key tells.
+    told = faults(fork, OWNER)
+    assert len(told) == 2
+    assert all("which is not trusted" in what for _, what in told)
+
+
+def test_a_tampered_seal_is_found(export: Export) -> None:
+    """Even where whoever tampered chained all that follows anew."""
+    for old, new, words in (
+        (OWNER.public_key, bytes(32), "names another key than it holds"),
+        (OWNER.public_key, FORGER.public_key, "is not signed by its key"),
+        (OWNER.key_id.encode(), FORGER.key_id.encode(), "names another key than it holds"),
+    ):
+        raw = bytearray(export.raw[: export.start])
+        head = verify_export.first_head("main")
+        with io.BytesIO(export.raw[export.start :]) as file:
+            for entry in read_entries(file):
+                one = entry._replace(payload=entry.payload.replace(old, new))
+                head = verify_export.next_head(head, one)
+                lengths = (len(one.subject), len(one.headers), len(one.payload))
+                raw += ENTRY.pack(one.sequence, *lengths)
+                raw += one.subject + one.headers + one.payload + head
+        told = faults(bytes(raw), OWNER)
+        assert any(words in what for _, what in told)
+        # What was chained anew is at odds with what the answers and the seals after it commit to.
+        assert any("another log" in what or "another chain hash" in what for _, what in told)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"sabot", b"x" * 100, MAGIC, MAGIC + b"\0\0\0\4main", MAGIC + b"\xff\xff\xff\xff"],
+)
+def test_what_is_no_export_is_said_so(raw: bytes) -> None:
+    with pytest.raises(NotAnExport):
+        verify(io.BytesIO(raw))
+
+
+def test_damaged_descriptors_are_said_so() -> None:
+    whole = descriptors()
+    for broken in (whole[:50], b"\xff" * 20, b""):
+        start = MAGIC + LENGTH.pack(4) + b"main" + LENGTH.pack(len(broken)) + broken
+        with pytest.raises(NotAnExport, match="descriptors"):
+            verify(io.BytesIO(start))
+
+
+def test_an_empty_log_gives_no_export(tmp_path: Path) -> None:
+    async def main() -> None:
+        empty = MemoryLog(MemoryStore("main", lambda: 1))
+        with pytest.raises(NothingToExport):
+            await export_log(empty, tmp_path / "file", lambda _: None)
+
+    run_virtual(main())
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- the verifier by itself --------------------------------------------------------------------
+
+
+def test_the_verifier_imports_nothing_of_sabot() -> None:
+    tree = ast.parse(Path(verify_export.__file__).read_text())
+    names = {
+        (node.module if isinstance(node, ast.ImportFrom) else alias.name) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    foreign = {name.split(".")[0] for name in names} - sys.stdlib_module_names
+    assert foreign == {"cryptography", "google"}
+
+
+def test_the_verifier_runs_by_itself(export: Export, tmp_path: Path) -> None:
+    """A copy of the file, in a folder of its own, by an interpreter that was told of nothing."""
+    alone, file = tmp_path / "verify_export.py", tmp_path / "log.export"
+    alone.write_bytes(Path(verify_export.__file__).read_bytes())
+    file.write_bytes(export.raw)
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-I", str(alone), str(file), *more],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    right = run("--key", OWNER.public_key.hex())
+    assert (right.returncode, right.stderr) == (0, "")
+    assert right.stdout.splitlines()[-1] == "right"
+    other = run("--key", FORGER.public_key.hex())
+    assert other.returncode == 1
+    assert "WRONG: 2 faults" in other.stdout
+    assert run("--key", "zz").returncode == 2
+    file.write_bytes(export.raw[:-1])
+    assert "ends within the entry after" in run().stderr
