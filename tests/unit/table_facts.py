@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.games.catalogue import baccarat_1
-from tests.unit.deciding import OPERATOR, Fact, by, request_id
+from services.table.domain.core import CORE
+from services.table.domain.state import TableState
+from tests.unit.deciding import OPERATOR, Deciding, Fact, by, request_id
 
 T = "t1"
 R1 = "t1-1"
@@ -381,3 +384,27 @@ def shoe_closed(shoe_id: str = S1, next_number: int = 2) -> Fact:
 
 def dealt(round_id: str = R1) -> Fact:
     return by(shoe.CardsDealt(table_id=T, shoe_id=S1, round_id=round_id), partner="")
+
+
+# ---- tables that were prepared ------------------------------------------------------------------
+
+PACED = spec(WINDOW_MS, PAUSE_MS)
+ONE_ROUND = (close_betting(), resolved(), paid())
+
+
+def ready() -> Deciding[TableState]:
+    """A table whose rounds an operator opens, with a shoe that is ready."""
+    return Deciding(CORE).given(open_table(), shoe_opened(), shoe_started())
+
+
+def betting() -> Deciding[TableState]:
+    return ready().given(open_round())
+
+
+def paced() -> Deciding[TableState]:
+    """A table with a betting window, in its first round, 3 ms after the start."""
+    return Deciding(CORE).given(open_table(of=PACED), shoe_opened(), shoe_started())
+
+
+def ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
+    return log.InputIgnored(reason=reason)

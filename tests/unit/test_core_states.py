@@ -11,11 +11,13 @@ from services.kernel.snapshot import StateCodec
 from services.rules.domain.core import CORE as RULES
 from services.settlement.domain.core import CORE as SETTLEMENT
 from services.table.domain.core import CORE as TABLE
-from tests.unit import test_rules_core, test_settlement_core, test_table_rounds
+from tests.unit import test_rules_core, test_settlement_core
 from tests.unit.deciding import Deciding
 from tests.unit.table_facts import (
+    betting,
     close_betting,
     cut_card,
+    paced,
     place,
     resolved,
     suspend,
@@ -26,7 +28,7 @@ from tests.unit.table_facts import (
 
 def states() -> list[tuple[Core[Any], Deciding[Any]]]:
     """Every core in the middle of a round, with something in every field that a round may fill."""
-    at_table = test_table_rounds.betting().given(
+    at_table = betting().given(
         place(), place("q2", ("tie", 100)), withdraw("w1", "t1-1.1"), cut_card(1)
     )
     at_table.given(close_betting(), suspend(), resolved())
@@ -36,7 +38,7 @@ def states() -> list[tuple[Core[Any], Deciding[Any]]]:
     )
     return [
         (TABLE, at_table),
-        (TABLE, test_table_rounds.paced().given(place())),
+        (TABLE, paced().given(place())),
         (RULES, by_rules),
         (SETTLEMENT, test_settlement_core.many(3, 2)),
         (SETTLEMENT, to_settle),
