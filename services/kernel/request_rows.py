@@ -8,7 +8,7 @@ restart in the middle of a chain goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -51,6 +51,8 @@ class RequestKinds:
     """Answers that are not the outcome yet, with the service that answers them."""
     refusals: frozenset[type[Message]]
     """Outcomes that leave the request id free or say that another request holds it."""
+    ends: Callable[[Message], bool] = lambda _: False
+    """Whether an answer of a type in `onward` is the outcome all the same."""
 
 
 class Link(NamedTuple):
@@ -184,7 +186,7 @@ class RequestRows:
             changes[self.requests].delete((link.request,))
             return link
         onward = self._kinds.onward.get(body_type)
-        if onward is not None:
+        if onward is not None and not self._kinds.ends(body):
             self._link(
                 event.position, Link(link.request, onward, link.partner, None, False), changes
             )

@@ -25,6 +25,12 @@ PLACED: Final[frozenset[type[Message]]] = frozenset(
     (wallets.StakeReserved, wallets.StakeDeclined, limits.BetsRefused, tables.BetsRejected)
 )
 """What ends the path of PlaceBets."""
+ACTED: Final[frozenset[type[Message]]] = frozenset((tables.ActionTaken, tables.ActionRejected))
+"""What ends the path of an action that takes no further stake."""
+STAKED: Final[frozenset[type[Message]]] = frozenset(
+    (wallets.StakeReserved, wallets.StakeDeclined, limits.BetsRefused, tables.ActionRejected)
+)
+"""What ends the path of a double, a split and insurance."""
 WITHDRAWN: Final[frozenset[type[Message]]] = frozenset(
     (wallets.StakeReturned, limits.WithdrawalRefused, tables.WithdrawalRejected)
 )
@@ -63,6 +69,27 @@ def placed(told: Told, facts: Facts) -> partners.PlaceBetsResponse:
         case limits.BetsRefused():
             raise limits_refused(told.body.violations, facts)
         case tables.BetsRejected():
+            raise table_refused(told.body.refusal, facts)
+        case _:
+            raise Refused(UNEXPECTED_OUTCOME)
+
+
+def acted(told: Told, facts: Facts, seat: partners.Seat | None) -> partners.ActResponse:
+    """The response to Act, with the seat as it is shown. Raises Refused."""
+    response = partners.ActResponse(
+        seat=seat, position=position_message(told.position), replayed=told.replayed
+    )
+    match told.body:
+        case tables.ActionTaken():
+            return response
+        case wallets.StakeReserved():
+            response.extra.CopyFrom(told.body.bets[0])
+            return response
+        case wallets.StakeDeclined():
+            raise declined(told.body.decline, facts)
+        case limits.BetsRefused():
+            raise limits_refused(told.body.violations, facts)
+        case tables.ActionRejected():
             raise table_refused(told.body.refusal, facts)
         case _:
             raise Refused(UNEXPECTED_OUTCOME)

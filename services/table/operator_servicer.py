@@ -150,9 +150,7 @@ class TableOperatorServicer:
         round_id: str = "",
     ) -> _Response:
         """Give an order and wait until it is obeyed. Raises Refused."""
-        body: Any = order.body(
-            **_shared(request, order.body)
-        )  # each has an id and a hash
+        body: Any = order.body(**_shared(request, order.body))  # each has an id and a hash
         if "source" in order.body.DESCRIPTOR.fields_by_name:
             body.source = tables.SOURCE_OPERATOR
         body.request_hash = request_hash(body)

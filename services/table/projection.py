@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1.events_pb2 import InputFailed
 from sabot.partner.v1 import partner_service_pb2 as partner_v1
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
@@ -34,11 +35,14 @@ from services.kernel.event import Event
 from services.kernel.projection_store import positions_table
 from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
 from services.kernel.row_changes import Changes, Row
+from services.table.round_view import laid_out
+from services.table.seats_view import SEAT_CHANGES, follow_seats, is_further
 
 REQUEST_KINDS = RequestKinds(
     scopes={
         table.PlaceBets: "round_id",
         table.WithdrawBets: "round_id",
+        table.Act: "round_id",
         table.OpenTable: "",
         table.CloseTable: "",
         table.OpenRound: "",
@@ -57,6 +61,7 @@ REQUEST_KINDS = RequestKinds(
         table.BetsPlaced: "limits",
         limits.BetsApproved: "wallet",
         table.BetsWithdrawn: "limits",
+        table.ActionTaken: "limits",
         limits.WithdrawalApproved: "wallet",
         wallet.DepositRequested: "limits",
         limits.DepositApproved: "wallet",
@@ -65,10 +70,13 @@ REQUEST_KINDS = RequestKinds(
         (
             table.BetsRejected,
             table.WithdrawalRejected,
+            table.ActionRejected,
             table.OrderRejected,
             wallet.AccountRequestDeclined,
         )
     ),
+    # An action without a further stake is decided by the table alone.
+    ends=lambda body: isinstance(body, table.ActionTaken) and not body.HasField("extra"),
 )
 """The partners' front door answers for every request, the wallet's ones too (GetRequest)."""
 
@@ -90,6 +98,8 @@ ROUNDS = Table(
     Column("close_time_us", BigInteger),
     # A serialised partner.v1.Round with nothing but its cards.
     Column("cards", LargeBinary, nullable=False),
+    # A serialised partner.v1.Round with nothing but its seats, dealer and turn.
+    Column("seats", LargeBinary),
     Column("result", LargeBinary),
     Column("void_reason", SmallInteger, nullable=False),
     # Where the ace stands, a sabot.rules.v1.AceRank; 0 in games that do not say.
@@ -149,6 +159,7 @@ OVER = (partner_v1.ROUND_STATE_PAID, partner_v1.ROUND_STATE_RETURNED)
 _PLACING: dict[str, type[Message]] = {
     str(body.DESCRIPTOR.full_name): body for body in (table.BetsPlaced, limits.BetsApproved)
 }
+_ACTION = str(table.ActionTaken.DESCRIPTOR.full_name)
 
 
 class TableProjection:
@@ -179,6 +190,8 @@ class TableProjection:
             wallet.StakeReserved: self._stake_reserved,
             wallet.StakeReturned: self._stake_returned,
             settlement.BetsSettled: self._bets_settled,
+            table.ActionTaken: self._action_taken,
+            **dict.fromkeys(SEAT_CHANGES - {table.ActionTaken}, self._seats_changed),
         }
 
     async def load(self, connection: AsyncConnection) -> None:
@@ -230,6 +243,7 @@ class TableProjection:
             "open_time_us": event.time_us,
             "close_time_us": event.time_us + window_us if window_us else None,
             "cards": b"",
+            "seats": None,
             "result": None,
             "void_reason": table.ROUND_REASON_UNSPECIFIED,
             "ace": self._aces.get(body.table_id, 0),
@@ -278,6 +292,25 @@ class TableProjection:
             # Serialised messages that are joined are one message with the lists joined.
             more = partner_v1.Round(cards=body.cards).SerializeToString()
             self._change_round(event, body.round_id, changes, cards=row["cards"] + more)
+            if any(card.hand >= rules.HAND_DEALER for card in body.cards):
+                self._seats_changed(event, body, changes)
+
+    def _seats_changed(self, event: Event, body: Any, changes: Changes) -> None:
+        """Blackjack: who has which hand, and whose turn it is."""
+        row = self._running.get(body.round_id)
+        if row is None or (row["seats"] is None and not row["cards"]):
+            return
+        view = partner_v1.Round(state=row["state"])
+        view.MergeFromString(row["seats"] or b"")
+        view.cards.extend(laid_out(row["cards"]))
+        follow_seats(view, body)
+        shown = partner_v1.Round(seats=view.seats)
+        for name in ("dealer", "turn"):
+            if view.HasField(name):
+                getattr(shown, name).CopyFrom(getattr(view, name))
+        seats = shown.SerializeToString() or None
+        if seats != row["seats"]:
+            self._change_round(event, body.round_id, changes, seats=seats)
 
     def _result_accepted(self, event: Event, body: table.ResultAccepted, changes: Changes) -> None:
         self._change_round(
@@ -287,6 +320,7 @@ class TableProjection:
             state=partner_v1.ROUND_STATE_PAYING,
             result=body.result.SerializeToString(),
         )
+        self._seats_changed(event, body, changes)
 
     def _round_voided(self, event: Event, body: table.RoundVoided, changes: Changes) -> None:
         self._change_round(
@@ -298,6 +332,7 @@ class TableProjection:
             suspended=False,
             void_reason=body.reason,
         )
+        self._seats_changed(event, body, changes)
 
     def _round_closed(self, event: Event, body: table.RoundClosed, changes: Changes) -> None:
         paid = body.end == table.ROUND_END_PAID
@@ -306,6 +341,20 @@ class TableProjection:
         self._running.pop(body.round_id, None)
 
     # ---- bets ----------------------------------------------------------------------------------
+
+    def _action_taken(self, event: Event, body: table.ActionTaken, changes: Changes) -> None:
+        """A further stake is a bet like any other; it is on once it is reserved."""
+        self._seats_changed(event, body, changes)
+        if body.HasField("extra"):
+            placed = table.BetsPlaced(
+                request_id=body.request_id,
+                account_id=body.account_id,
+                table_id=body.table_id,
+                round_id=body.round_id,
+                currency_code=body.currency_code,
+                bets=[body.extra],
+            )
+            self._bets_placed(event, placed, body.partner_id, changes)
 
     def _bets_placed(
         self, event: Event, body: table.BetsPlaced, partner: str, changes: Changes
@@ -346,6 +395,9 @@ class TableProjection:
             placed: Any = placing.FromString(body.input_body)  # either has bets
             for bet in placed.bets:
                 self._bet_refused(event, bet.bet_id, changes)
+        elif body.input_type == _ACTION:
+            taken = table.ActionTaken.FromString(body.input_body)
+            self._bet_refused(event, taken.extra.bet_id, changes)
 
     def _bets_refused(self, event: Event, body: limits.BetsRefused, changes: Changes) -> None:
         for bet_id in body.bet_ids:
@@ -365,6 +417,8 @@ class TableProjection:
         state = partner_v1.BET_STATE_ACCEPTED
         for bet in body.bets:
             bets.update((bet.bet_id,), {"state": state, "changed": changed})
+        if is_further(body):
+            self._seats_changed(event, body, changes)
 
     def _stake_returned(self, event: Event, body: wallet.StakeReturned, changes: Changes) -> None:
         changed, bets = position_key(event.position), changes[BETS]

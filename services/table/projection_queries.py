@@ -28,6 +28,7 @@ from services.kernel.projections import Projector
 from services.kernel.request_rows import oneof_fields
 from services.table.projection import BETS, REQUESTS, ROUNDS
 from services.table.roads import mark_road
+from services.table.round_view import laid_out
 
 MAX_PAGE = 1_000
 """Rows of a page at most, whatever is asked for: some hundred KiB, far below gRPC's 4 MiB."""
@@ -35,12 +36,15 @@ MAX_PAGE = 1_000
 _PAID_BACK = (BET_STATE_SETTLED, BET_STATE_VOIDED, BET_STATE_WITHDRAWN)
 _OUTCOMES = oneof_fields(RequestOutcome, "outcome")
 _FAILED = str(InputFailed.DESCRIPTOR.full_name)
+_STAKING = {str(body.DESCRIPTOR.full_name) for body in (table.PlaceBets, table.Act)}
 _FAILING: dict[str, type[Message]] = {
     str(body.DESCRIPTOR.full_name): body
     for body in (
         table.PlaceBets,
         table.BetsPlaced,
         limits.BetsApproved,
+        table.Act,
+        table.ActionTaken,
         table.WithdrawBets,
         table.BetsWithdrawn,
         limits.WithdrawalApproved,
@@ -198,7 +202,8 @@ def _round(row: RowMapping) -> Round:
     )
     if row["close_time_us"] is not None:
         found.close_time.CopyFrom(_time(row["close_time_us"]))
-    found.MergeFromString(row["cards"])
+    found.cards.extend(laid_out(row["cards"]))
+    found.MergeFromString(row["seats"] or b"")
     if row["result"] is not None:
         found.result.MergeFromString(row["result"])
         mark_road(found, row["ace"])
@@ -262,6 +267,17 @@ def _failed(row: RowMapping, failed: InputFailed) -> RequestOutcome:
                 decline=wallet.DECLINE_FAILED,
             )
         )
+    if isinstance(body, table.Act):
+        rejected = table.ActionRejected(
+            request_id=body.request_id,
+            account_id=body.account_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+            seat=body.seat,
+            turn=body.turn,
+            refusal=table.REFUSAL_FAILED,
+        )
+        return RequestOutcome(action_rejected=rejected)
     refused: dict[str, Any] = {
         "request_id": row["request_id"],
         "account_id": body.account_id,
@@ -270,7 +286,7 @@ def _failed(row: RowMapping, failed: InputFailed) -> RequestOutcome:
         "bet_ids": _bet_ids(body),
         "violations": [limits.Violation(limit=limits.LIMIT_FAILED)],
     }
-    if row["input_type"] == table.PlaceBets.DESCRIPTOR.full_name:
+    if row["input_type"] in _STAKING:
         return RequestOutcome(refused=limits.BetsRefused(**refused))
     return RequestOutcome(withdrawal_refused=limits.WithdrawalRefused(**refused))
 
@@ -278,4 +294,6 @@ def _failed(row: RowMapping, failed: InputFailed) -> RequestOutcome:
 def _bet_ids(body: Any) -> list[str]:
     if isinstance(body, table.WithdrawBets):
         return list(body.bet_ids)
+    if isinstance(body, table.ActionTaken):
+        return [body.extra.bet_id]
     return [bet.bet_id for bet in body.bets if bet.bet_id]

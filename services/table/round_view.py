@@ -3,6 +3,8 @@ partners or stakes is in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -12,6 +14,7 @@ from sabot.table.v1 import events_pb2 as tables
 from services.kernel.event import Event
 from services.table.domain.state import Phase, Round, Table
 from services.table.roads import mark_road
+from services.table.seats_view import SEAT_CHANGES, follow_seats
 
 CHANGES: frozenset[type[Message]] = frozenset(
     (
@@ -23,6 +26,7 @@ CHANGES: frozenset[type[Message]] = frozenset(
         tables.RoundVoided,
         tables.RoundClosed,
         shoes.CardsDealt,
+        *SEAT_CHANGES,
     )
 )
 """The events that change what is seen of a round; each names its table and round."""
@@ -59,6 +63,13 @@ def opened(body: tables.RoundOpened, time_us: int) -> partners.Round:
 def follow(view: partners.Round, event: Event, ace: int) -> None:
     """Change a view by an event of its round. Doing it twice is doing it once. `ace`: where the ace
     stands by the round's rules, a `sabot.rules.v1.AceRank`."""
+    _follow_round(view, event, ace)
+    if isinstance(event.body, tables.BettingClosed) and not view.HasField("dealer"):
+        del view.seats[:]  # Those that were held; the deal shows who plays.
+    follow_seats(view, event.body)
+
+
+def _follow_round(view: partners.Round, event: Event, ace: int) -> None:
     body = event.body
     match body:
         case tables.BettingClosed():
@@ -87,10 +98,47 @@ def follow(view: partners.Round, event: Event, ace: int) -> None:
             paid = body.end == tables.ROUND_END_PAID
             view.state = partners.ROUND_STATE_PAID if paid else partners.ROUND_STATE_RETURNED
         case shoes.CardsDealt():
-            shown = {card.index for card in view.cards}
-            view.cards.extend(card for card in body.cards if card.index not in shown)
+            show_cards(view, body.cards)
         case _:
             pass  # Not in CHANGES: it shows nothing new.
+
+
+def show_time(view: partners.Round, running: Round | None) -> None:
+    """When the time of the open turn is over, which the table's core alone knows."""
+    if not view.HasField("turn"):
+        return
+    view.turn.ClearField("due_time")
+    turn = running.turn if running is not None and running.round_id == view.round_id else None
+    if turn is not None and turn.number == view.turn.turn and turn.due_us is not None:
+        view.turn.due_time.CopyFrom(timestamp(turn.due_us))
+
+
+def laid_out(raw: bytes) -> Sequence[shoes.DealtCard]:
+    """The cards of serialised rounds that hold nothing else, joined in the order of the log."""
+    joined = partners.Round.FromString(raw).cards
+    hidden = {card.index: card for card in joined if not card.card}
+    if not hidden:
+        return joined
+    found: list[shoes.DealtCard] = []
+    for card in joined:
+        face_down = hidden.get(card.index)
+        if card.card and face_down is not None:
+            face_down.CopyFrom(card)
+        else:
+            found.append(card)
+    return found
+
+
+def show_cards(view: partners.Round, cards: Iterable[shoes.DealtCard]) -> None:
+    """Lay cards out; a hole card that is turned over takes its own place."""
+    shown = {card.index: card for card in view.cards}
+    for card in cards:
+        lies = shown.get(card.index)
+        if lies is None:
+            view.cards.append(card)
+            shown[card.index] = view.cards[-1]
+        elif card.card:
+            lies.CopyFrom(card)
 
 
 def from_state(table: Table, running: Round) -> partners.Round:

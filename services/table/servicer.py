@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from sabot.partner.v1 import partner_service_pb2 as partners
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
 from services.kernel.ask import ask, await_position
@@ -40,7 +41,16 @@ from services.refusals.table import (
     TABLE_NOT_FOUND,
 )
 from services.refusals.wallet import DECISION_FAILED, MIXED_CURRENCIES
-from services.table.answers import PLACED, WITHDRAWN, facts_of, placed, withdrawn
+from services.table.answers import (
+    ACTED,
+    PLACED,
+    STAKED,
+    WITHDRAWN,
+    acted,
+    facts_of,
+    placed,
+    withdrawn,
+)
 from services.table.queries import TableQueries
 from services.table.roads import drawn
 from services.table.watch import LiveBets, LiveTables
@@ -54,6 +64,10 @@ _LAST_SECOND = 253_402_300_799
 
 LAG_S = 2.0
 """How long a query waits for its projection before it says that something does not exist."""
+
+
+_WITH_STAKE = frozenset((rules.ACTION_DOUBLE, rules.ACTION_SPLIT, rules.ACTION_INSURE))
+"""Actions that are on once their stake is."""
 
 
 class PartnerServicer:
@@ -202,6 +216,36 @@ class PartnerServicer:
         )
         return placed(told, _bet_facts(request))
 
+    @rpc(partners=True, deadline=True, busy=True)
+    async def act(self, request: partners.ActRequest, call: Call) -> partners.ActResponse:
+        """What a seat of blackjack does at its turn."""
+        body = tables.Act(
+            request_id=request.request_id,
+            account_id=request.account_id,
+            table_id=request.table_id,
+            round_id=request.round_id,
+            seat=request.seat,
+            turn=request.turn,
+            action=request.action,
+            extra_minor=request.extra.minor_units,
+            currency_code=request.extra.currency_code,
+        )
+        body.request_hash = request_hash(body)
+        if request.HasField("client_send_time"):
+            body.client_time_us = _microseconds(request.client_send_time)
+        told = await ask(
+            self._edge,
+            self._queries,
+            "table",
+            body,
+            call,
+            partner=call.partner(),
+            until=STAKED if request.action in _WITH_STAKE else ACTED,
+            failed=DECISION_FAILED,
+        )
+        seat = self._tables.seat(request.table_id, request.round_id, request.seat)
+        return acted(told, _bet_facts(request), seat)
+
     @rpc(partners=True, deadline=True)
     async def withdraw_bets(
         self, request: partners.WithdrawBetsRequest, call: Call
@@ -287,7 +331,7 @@ class PartnerServicer:
 
 
 def _bet_facts(
-    request: partners.PlaceBetsRequest | partners.WithdrawBetsRequest,
+    request: partners.PlaceBetsRequest | partners.ActRequest | partners.WithdrawBetsRequest,
 ) -> dict[str, str | int]:
     return facts_of(
         request_id=request.request_id,

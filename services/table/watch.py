@@ -32,6 +32,7 @@ from services.table import round_view
 from services.table.domain.state import Table, TableState
 from services.table.queries import TableQueries
 from services.table.roads import GAMES, ShoeRoads
+from services.table.seats_view import SEATING, is_further, show_held
 
 RING_CHANGES = 256
 """Changes kept of a table: a dozen rounds, so some minutes. Who is away longer starts again."""
@@ -122,6 +123,13 @@ class LiveTables:
         table = self._table(table_id)
         return table is not None and _has_roads(table)
 
+    def seat(self, table_id: str, round_id: str, number: int) -> partners.Seat | None:
+        """A seat of the running or last round as it is shown; None where it is not."""
+        shown = self._rounds.get(table_id)
+        if shown is None or shown.round_id != round_id:
+            return None
+        return next((seat for seat in shown.seats if seat.seat == number), None)
+
     def _state(self) -> TableState:
         state: TableState = self._edge.state("table")
         return state
@@ -155,6 +163,9 @@ class LiveTables:
         shown = self._shown(table_id, table)
         if shown is not None:
             view.round.CopyFrom(shown)
+            round_view.show_time(view.round, table.running)
+            if table.running is not None and table.running.seated:
+                show_held(view.round, table.running.seats)
         elif table.running is not None:
             view.round.CopyFrom(round_view.from_state(table, table.running))
         roads = self._roads.get(table_id)
@@ -201,8 +212,10 @@ class LiveTables:
             return
         for event in events:
             body = event.body
-            if type(body) in round_view.CHANGES:
+            if type(body) in round_view.CHANGES or is_further(body):
                 self._round_changed(event)
+            elif type(body) in SEATING:
+                self._seats_changed(event)
             elif isinstance(body, tables.TableOpened):
                 self._heard = event.position
                 self._table_changed(event, body.spec.table_id)
@@ -228,7 +241,21 @@ class LiveTables:
             return
         table = self._table(table_id)
         round_view.follow(shown, event, _ace(table) if table else 0)
+        round_view.show_time(shown, table.running if table else None)
         self._follow_roads(table_id, shown)
+        self._push_round(event, table_id, shown)
+
+    def _seats_changed(self, event: Event) -> None:
+        """Bets came or went: at a table with seats, who may sit where can be another matter."""
+        table_id: str = getattr(event.body, "table_id")  # noqa: B009 - every type has one
+        table, shown = self._table(table_id), self._rounds.get(table_id)
+        running = table.running if table else None
+        if running is None or not running.seated or shown is None:
+            return
+        if shown.round_id == running.round_id and show_held(shown, running.seats):
+            self._push_round(event, table_id, shown)
+
+    def _push_round(self, event: Event, table_id: str, shown: partners.Round) -> None:
         ring = self._rings.get(table_id)
         if ring is not None:
             change = partners.WatchTableResponse(round=shown)
@@ -319,6 +346,7 @@ async def _heard_within(wake: asyncio.Event, wait_s: float) -> bool:
 BET_CHANGES: frozenset[type[Message]] = frozenset(
     (
         tables.BetsPlaced,
+        tables.ActionTaken,
         limits.BetsRefused,
         wallets.StakeReserved,
         wallets.StakeDeclined,

@@ -20,7 +20,7 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.playthrough import Playthrough, playthrough
 from services.games.blackjack import Peek
 from services.games.catalogue import blackjack
-from services.kernel.memory_log import MemoryLog
+from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import SUPERVISOR, SmallCell, memory_cell
 from tests.fleet.stacked_shoe import stacked_generator
@@ -188,19 +188,26 @@ STORIES = {
 }
 
 
+async def happened() -> MemoryStore:
+    """All rounds, one after the other, on one log. Run it under virtual time."""
+    generator = stacked_generator([story.cards for story in STORIES.values()])
+    async with memory_cell(seed=3, generator=generator) as (cell, store):
+        for account, minor in MONEY.items():
+            await cell.open_account(account, minor)
+        for story in STORIES.values():
+            await cell.open_table(story.spec)
+            round_id = await cell.open_round(story.spec.table_id)
+            await cell.over(round_id, lambda: story.play(cell, round_id))  # noqa: B023  # at once
+        if cell.alarms:
+            raise RuntimeError(f"alarms: {cell.alarms}")
+    return store
+
+
 def play() -> dict[str, Playthrough]:
-    """All rounds, one after the other, on one log."""
+    """Every round as text."""
 
     async def main() -> dict[str, Playthrough]:
-        generator = stacked_generator([story.cards for story in STORIES.values()])
-        async with memory_cell(seed=3, generator=generator) as (cell, store):
-            for account, minor in MONEY.items():
-                await cell.open_account(account, minor)
-            for story in STORIES.values():
-                await cell.open_table(story.spec)
-                round_id = await cell.open_round(story.spec.table_id)
-                await cell.over(round_id, lambda: story.play(cell, round_id))  # noqa: B023  # at once
-        log = MemoryLog(store)
+        log = MemoryLog(await happened())
         return {
             name: await playthrough(log, f"{story.spec.table_id}-1")
             for name, story in STORIES.items()

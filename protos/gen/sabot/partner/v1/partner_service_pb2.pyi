@@ -13,9 +13,9 @@ from sabot.limits.v1 import events_pb2 as _events_pb2_5
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.money.v1 import money_pb2 as _money_pb2
 from sabot.partner.v1 import roads_pb2 as _roads_pb2
-from sabot.rules.v1 import events_pb2 as _events_pb2_1
+from sabot.rules.v1 import events_pb2 as _events_pb2
 from sabot.settlement.v1 import events_pb2 as _events_pb2_3
-from sabot.shoe.v1 import events_pb2 as _events_pb2
+from sabot.shoe.v1 import events_pb2 as _events_pb2_1
 from sabot.shoe.v1 import floor_events_pb2 as _floor_events_pb2_1
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2_2
@@ -118,6 +118,196 @@ BET_STATE_LATE: BetState.ValueType  # 7
 Global___BetState: _TypeAlias = BetState  # noqa: Y015
 
 @_typing.final
+class SeatHand(_message.Message):
+    """A hand of blackjack as everyone may see it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HAND_FIELD_NUMBER: _builtins.int
+    CARDS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    SOFT_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    DOUBLED_FIELD_NUMBER: _builtins.int
+    hand: _builtins.int
+    """1, or 2 for the second hand after a split; 0 for the dealer's."""
+    total: _builtins.int
+    """What they come to; over 21: bust."""
+    soft: _builtins.bool
+    """Whether an ace counts 11 in it."""
+    blackjack: _builtins.bool
+    """Whether it is an ace and a ten-value that were dealt."""
+    doubled: _builtins.bool
+    """Whether it was doubled."""
+    @_builtins.property
+    def cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its open cards in dealing order."""
+
+    def __init__(
+        self,
+        *,
+        hand: _builtins.int = ...,
+        cards: _abc.Iterable[_builtins.str] | None = ...,
+        total: _builtins.int = ...,
+        soft: _builtins.bool = ...,
+        blackjack: _builtins.bool = ...,
+        doubled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack", b"blackjack", "cards", b"cards", "doubled", b"doubled", "hand", b"hand", "soft", b"soft", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatHand: _TypeAlias = SeatHand  # noqa: Y015
+
+@_typing.final
+class SeatAction(_message.Message):
+    """What was done at a seat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TURN_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    BY_SYSTEM_FIELD_NUMBER: _builtins.int
+    turn: _builtins.int
+    """The turn that it answered."""
+    hand: _builtins.int
+    """The hand; 0 for insurance."""
+    action: _events_pb2.Action.ValueType
+    """What."""
+    by_system: _builtins.bool
+    """Whether the system decided, because the time was over (rule BJ-12)."""
+    def __init__(
+        self,
+        *,
+        turn: _builtins.int = ...,
+        hand: _builtins.int = ...,
+        action: _events_pb2.Action.ValueType = ...,
+        by_system: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "by_system", b"by_system", "hand", b"hand", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatAction: _TypeAlias = SeatAction  # noqa: Y015
+
+@_typing.final
+class DecidedSideBet(_message.Message):
+    """A side bet at a seat, decided by the deal and paid with the round (rule BJ-13)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BET_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
+    bet: _builtins.str
+    """Such as `perfect_pairs`."""
+    line: _builtins.str
+    """The pay line that won; empty: it lost."""
+    def __init__(
+        self,
+        *,
+        bet: _builtins.str = ...,
+        line: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "line", b"line"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecidedSideBet: _TypeAlias = DecidedSideBet  # noqa: Y015
+
+@_typing.final
+class Seat(_message.Message):
+    """A seat of blackjack as everyone may see it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    HANDS_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    SIDE_BETS_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """1 to 7."""
+    @_builtins.property
+    def hands(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatHand]:
+        """Its hand, or two after a split; none while bets are taken."""
+
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatAction]:
+        """What was done, in order; a double, a split and insurance once their stake is reserved."""
+
+    @_builtins.property
+    def side_bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecidedSideBet]:
+        """Its side bets, once they are decided."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        hands: _abc.Iterable[Global___SeatHand] | None = ...,
+        actions: _abc.Iterable[Global___SeatAction] | None = ...,
+        side_bets: _abc.Iterable[Global___DecidedSideBet] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "hands", b"hands", "seat", b"seat", "side_bets", b"side_bets"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Seat: _TypeAlias = Seat  # noqa: Y015
+
+@_typing.final
+class Turn(_message.Message):
+    """The turn that is open in a round of blackjack."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TURN_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    DUE_TIME_FIELD_NUMBER: _builtins.int
+    turn: _builtins.int
+    """Counts the turns of the round, from 1."""
+    hand: _builtins.int
+    """1, or 2 for the second hand after a split; 0 for the offer of insurance."""
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Who may act: one seat, or all that are offered insurance."""
+
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedScalarFieldContainer[_events_pb2.Action.ValueType]:
+        """All that is allowed, in order of their numbers. A double takes 1 to the seat's main bet, a split
+        takes as much as that, insurance half of it.
+        """
+
+    @_builtins.property
+    def due_time(self) -> _timestamp_pb2.Timestamp:
+        """When its time is over, by the log; absent while the round stands still, and in GetRound."""
+
+    def __init__(
+        self,
+        *,
+        turn: _builtins.int = ...,
+        seats: _abc.Iterable[_builtins.int] | None = ...,
+        hand: _builtins.int = ...,
+        actions: _abc.Iterable[_events_pb2.Action.ValueType] | None = ...,
+        due_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["due_time", b"due_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "due_time", b"due_time", "hand", b"hand", "seats", b"seats", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Turn: _TypeAlias = Turn  # noqa: Y015
+
+@_typing.final
 class Round(_message.Message):
     """A round as everyone may see it."""
 
@@ -138,6 +328,9 @@ class Round(_message.Message):
     ROAD_FIELD_NUMBER: _builtins.int
     TOSSES_FIELD_NUMBER: _builtins.int
     CORRECTED_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    DEALER_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """Its id."""
     table_id: _builtins.str
@@ -165,11 +358,11 @@ class Round(_message.Message):
         """When its betting window ends, by the log; absent where an operator closes it."""
 
     @_builtins.property
-    def cards(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.DealtCard]:
+    def cards(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2_1.DealtCard]:
         """The cards dealt so far."""
 
     @_builtins.property
-    def result(self) -> _events_pb2_1.Result:
+    def result(self) -> _events_pb2.Result:
         """The result; absent until it is accepted."""
 
     @_builtins.property
@@ -181,6 +374,20 @@ class Round(_message.Message):
     @_builtins.property
     def tosses(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toss]:
         """The spins of a wheel, or the rolls of dice, so far: those that did not count too."""
+
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___Seat]:
+        """Blackjack: the seats that somebody holds while bets are taken (not in GetRound), then those that
+        were dealt; ascending.
+        """
+
+    @_builtins.property
+    def dealer(self) -> Global___SeatHand:
+        """Blackjack: the dealer's open cards."""
+
+    @_builtins.property
+    def turn(self) -> Global___Turn:
+        """Blackjack: whose turn it is; absent: nobody's."""
 
     def __init__(
         self,
@@ -194,16 +401,19 @@ class Round(_message.Message):
         suspended: _builtins.bool = ...,
         open_time: _timestamp_pb2.Timestamp | None = ...,
         close_time: _timestamp_pb2.Timestamp | None = ...,
-        cards: _abc.Iterable[_events_pb2.DealtCard] | None = ...,
-        result: _events_pb2_1.Result | None = ...,
+        cards: _abc.Iterable[_events_pb2_1.DealtCard] | None = ...,
+        result: _events_pb2.Result | None = ...,
         void_reason: _events_pb2_2.RoundReason.ValueType = ...,
         road: _roads_pb2.RoadResult | None = ...,
         tosses: _abc.Iterable[Global___Toss] | None = ...,
         corrected: _builtins.bool = ...,
+        seats: _abc.Iterable[Global___Seat] | None = ...,
+        dealer: Global___SeatHand | None = ...,
+        turn: Global___Turn | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "open_time", b"open_time", "result", b"result", "road", b"road"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "dealer", b"dealer", "open_time", b"open_time", "result", b"result", "road", b"road", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "void_reason", b"void_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "dealer", b"dealer", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "seats", b"seats", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "turn", b"turn", "void_reason", b"void_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -221,9 +431,9 @@ class Toss(_message.Message):
     INVALID_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Counts the round's spins or rolls, from 1."""
-    source: _events_pb2.CardSource.ValueType
+    source: _events_pb2_1.CardSource.ValueType
     """Where it comes from."""
-    invalid: _events_pb2.InvalidReason.ValueType
+    invalid: _events_pb2_1.InvalidReason.ValueType
     """Why it does not count; unspecified where it does."""
     @_builtins.property
     def numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -234,8 +444,8 @@ class Toss(_message.Message):
         *,
         attempt: _builtins.int = ...,
         numbers: _abc.Iterable[_builtins.int] | None = ...,
-        source: _events_pb2.CardSource.ValueType = ...,
-        invalid: _events_pb2.InvalidReason.ValueType = ...,
+        source: _events_pb2_1.CardSource.ValueType = ...,
+        invalid: _events_pb2_1.InvalidReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -562,6 +772,106 @@ class WithdrawBetsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WithdrawBetsResponse: _TypeAlias = WithdrawBetsResponse  # noqa: Y015
+
+@_typing.final
+class ActRequest(_message.Message):
+    """Request of Act."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELD_NUMBER: _builtins.int
+    CLIENT_SEND_TIME_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """The partner's id of this request, unique within the round."""
+    account_id: _builtins.str
+    """The account."""
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    seat: _builtins.int
+    """1 to 7."""
+    turn: _builtins.int
+    """The turn that it answers."""
+    action: _events_pb2.Action.ValueType
+    """What it does."""
+    @_builtins.property
+    def extra(self) -> _money_pb2.Money:
+        """For a double: the further stake, 1 minor unit to the first stake (rule BJ-6). Absent for every other
+        action: a split takes the first stake, insurance half of it.
+        """
+
+    @_builtins.property
+    def client_send_time(self) -> _timestamp_pb2.Timestamp:
+        """The client's own clock when it sent this; kept as evidence, never judged by."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        turn: _builtins.int = ...,
+        action: _events_pb2.Action.ValueType = ...,
+        extra: _money_pb2.Money | None = ...,
+        client_send_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["client_send_time", b"client_send_time", "extra", b"extra"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "action", b"action", "client_send_time", b"client_send_time", "extra", b"extra", "request_id", b"request_id", "round_id", b"round_id", "seat", b"seat", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActRequest: _TypeAlias = ActRequest  # noqa: Y015
+
+@_typing.final
+class ActResponse(_message.Message):
+    """Response of Act: the action is taken, durably."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXTRA_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def extra(self) -> _bet_pb2.Bet:
+        """The further stake that is on; absent: none."""
+
+    @_builtins.property
+    def seat(self) -> Global___Seat:
+        """The seat as this server knew it then; a card that the action draws comes later."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so; a query may ask for `at_least` this position."""
+
+    def __init__(
+        self,
+        *,
+        extra: _bet_pb2.Bet | None = ...,
+        seat: Global___Seat | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "position", b"position", "seat", b"seat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "position", b"position", "replayed", b"replayed", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActResponse: _TypeAlias = ActResponse  # noqa: Y015
 
 @_typing.final
 class WatchTableRequest(_message.Message):
@@ -1050,6 +1360,8 @@ class RequestOutcome(_message.Message):
     ORDER_REJECTED_FIELD_NUMBER: _builtins.int
     ACCOUNT_BLOCKED_FIELD_NUMBER: _builtins.int
     ACCOUNT_UNBLOCKED_FIELD_NUMBER: _builtins.int
+    ACTION_TAKEN_FIELD_NUMBER: _builtins.int
+    ACTION_REJECTED_FIELD_NUMBER: _builtins.int
     WITHDRAWAL_NOTED_FIELD_NUMBER: _builtins.int
     CARD_CORRECTED_FIELD_NUMBER: _builtins.int
     OUTCOME_CORRECTED_FIELD_NUMBER: _builtins.int
@@ -1145,6 +1457,14 @@ class RequestOutcome(_message.Message):
         """The block was lifted."""
 
     @_builtins.property
+    def action_taken(self) -> _events_pb2_2.ActionTaken:
+        """The seat acted."""
+
+    @_builtins.property
+    def action_rejected(self) -> _events_pb2_2.ActionRejected:
+        """The table refused the action."""
+
+    @_builtins.property
     def withdrawal_noted(self) -> _floor_events_pb2.WithdrawalNoted:
         """The withdrawal of bets takes effect when betting closes, if it was made in time."""
 
@@ -1186,16 +1506,18 @@ class RequestOutcome(_message.Message):
         order_rejected: _events_pb2_2.OrderRejected | None = ...,
         account_blocked: _events_pb2_4.AccountBlocked | None = ...,
         account_unblocked: _events_pb2_4.AccountUnblocked | None = ...,
+        action_taken: _events_pb2_2.ActionTaken | None = ...,
+        action_rejected: _events_pb2_2.ActionRejected | None = ...,
         withdrawal_noted: _floor_events_pb2.WithdrawalNoted | None = ...,
         card_corrected: _floor_events_pb2_1.CardCorrected | None = ...,
         outcome_corrected: _floor_events_pb2_1.OutcomeCorrected | None = ...,
         correction_rejected: _floor_events_pb2_1.FloorRejected | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 

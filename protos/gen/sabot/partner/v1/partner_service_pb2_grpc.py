@@ -57,6 +57,11 @@ class PartnerServiceStub:
                 request_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.WithdrawBetsRequest.SerializeToString,
                 response_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.WithdrawBetsResponse.FromString,
                 _registered_method=True)
+        self.Act = channel.unary_unary(
+                '/sabot.partner.v1.PartnerService/Act',
+                request_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.ActRequest.SerializeToString,
+                response_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.ActResponse.FromString,
+                _registered_method=True)
         self.WatchTable = channel.unary_stream(
                 '/sabot.partner.v1.PartnerService/WatchTable',
                 request_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.WatchTableRequest.SerializeToString,
@@ -120,6 +125,14 @@ class PartnerServiceServicer:
 
     def WithdrawBets(self, request, context):
         """Takes back bets while the betting window is open. Idempotent like PlaceBets; a deadline is required.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Act(self, request, context):
+        """Acts at a seat of blackjack that has the turn, or answers an offer of insurance. Idempotent like
+        PlaceBets; a deadline is required. A double, a split and insurance are on once this is answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -192,6 +205,11 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.WithdrawBets,
                     request_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.WithdrawBetsRequest.FromString,
                     response_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.WithdrawBetsResponse.SerializeToString,
+            ),
+            'Act': grpc.unary_unary_rpc_method_handler(
+                    servicer.Act,
+                    request_deserializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.ActRequest.FromString,
+                    response_serializer=sabot_dot_partner_dot_v1_dot_partner__service__pb2.ActResponse.SerializeToString,
             ),
             'WatchTable': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchTable,
@@ -335,6 +353,33 @@ class PartnerService:
             '/sabot.partner.v1.PartnerService/WithdrawBets',
             sabot_dot_partner_dot_v1_dot_partner__service__pb2.WithdrawBetsRequest.SerializeToString,
             sabot_dot_partner_dot_v1_dot_partner__service__pb2.WithdrawBetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Act(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.partner.v1.PartnerService/Act',
+            sabot_dot_partner_dot_v1_dot_partner__service__pb2.ActRequest.SerializeToString,
+            sabot_dot_partner_dot_v1_dot_partner__service__pb2.ActResponse.FromString,
             options,
             channel_credentials,
             insecure,

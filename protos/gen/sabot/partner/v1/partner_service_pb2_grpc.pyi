@@ -47,6 +47,10 @@ class PartnerServiceStub:
     """
     WithdrawBets: _grpc.UnaryUnaryMultiCallable[_partner_service_pb2.WithdrawBetsRequest, _partner_service_pb2.WithdrawBetsResponse]
     """Takes back bets while the betting window is open. Idempotent like PlaceBets; a deadline is required."""
+    Act: _grpc.UnaryUnaryMultiCallable[_partner_service_pb2.ActRequest, _partner_service_pb2.ActResponse]
+    """Acts at a seat of blackjack that has the turn, or answers an offer of insurance. Idempotent like
+    PlaceBets; a deadline is required. A double, a split and insurance are on once this is answered.
+    """
     WatchTable: _grpc.UnaryStreamMultiCallable[_partner_service_pb2.WatchTableRequest, _partner_service_pb2.WatchTableResponse]
     """Follows a table: its present state, then every change. Resumes from a token without a gap, or says
     RESYNC and starts from the state again.
@@ -85,6 +89,10 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     """
     WithdrawBets: _aio.UnaryUnaryMultiCallable[_partner_service_pb2.WithdrawBetsRequest, _partner_service_pb2.WithdrawBetsResponse]  # type: ignore[assignment]
     """Takes back bets while the betting window is open. Idempotent like PlaceBets; a deadline is required."""
+    Act: _aio.UnaryUnaryMultiCallable[_partner_service_pb2.ActRequest, _partner_service_pb2.ActResponse]  # type: ignore[assignment]
+    """Acts at a seat of blackjack that has the turn, or answers an offer of insurance. Idempotent like
+    PlaceBets; a deadline is required. A double, a split and insurance are on once this is answered.
+    """
     WatchTable: _aio.UnaryStreamMultiCallable[_partner_service_pb2.WatchTableRequest, _partner_service_pb2.WatchTableResponse]  # type: ignore[assignment]
     """Follows a table: its present state, then every change. Resumes from a token without a gap, or says
     RESYNC and starts from the state again.
@@ -144,6 +152,16 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_partner_service_pb2.WithdrawBetsResponse, _abc.Awaitable[_partner_service_pb2.WithdrawBetsResponse]]:
         """Takes back bets while the betting window is open. Idempotent like PlaceBets; a deadline is required."""
+
+    @_abc_1.abstractmethod
+    def Act(
+        self,
+        request: _partner_service_pb2.ActRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_service_pb2.ActResponse, _abc.Awaitable[_partner_service_pb2.ActResponse]]:
+        """Acts at a seat of blackjack that has the turn, or answers an offer of insurance. Idempotent like
+        PlaceBets; a deadline is required. A double, a split and insurance are on once this is answered.
+        """
 
     @_abc_1.abstractmethod
     def WatchTable(
