@@ -9,18 +9,19 @@ import pytest
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.event import Core
 from services.kernel.snapshot import StateCodec
-from tests.unit import shoe_facts, test_limits, wallet_facts
+from tests.unit import limits_baccarat_facts as limits_facts
+from tests.unit import shoe_facts, wallet_facts
 from tests.unit.deciding import Deciding, by
 
 
 def limits() -> Deciding[Any]:
     first, second = ("b1", "player", 100), ("b2", "tie", 100)
-    return test_limits.round_open().given(
-        test_limits.placed("r1", first),
-        test_limits.reserved("r1", first),
-        test_limits.placed("r2", second),
-        test_limits.withdrawn("w1", first),
-        table.TableOpened(spec=test_limits.spec(high=500), revision=2),
+    return limits_facts.round_open().given(
+        limits_facts.placed("r1", first),
+        limits_facts.reserved("r1", first),
+        limits_facts.placed("r2", second),
+        limits_facts.withdrawn("w1", first),
+        table.TableOpened(spec=limits_facts.spec(high=500), revision=2),
     )
 
 
