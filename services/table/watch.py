@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import Message
 
+from sabot.audit.v1 import events_pb2 as audits
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.settlement.v1 import events_pb2 as settlements
@@ -89,6 +90,8 @@ class LiveTables:
         self._loading: dict[str, asyncio.Lock] = {}
         self._rings: dict[str, _Ring] = {}
         self._heard = edge.position
+        self._seal: audits.LogSealed | None = None
+        """The newest seal since this server began to read."""
         self._closed = False
         self._watchers = metrics.gauge(WATCHERS).labels("tables")
         self._resyncs = metrics.counter(WATCH_RESYNCS)
@@ -222,6 +225,8 @@ class LiveTables:
             elif isinstance(body, tables.TableClosed):
                 self._heard = event.position
                 self._table_changed(event, body.table_id)
+            elif isinstance(body, audits.LogSealed):
+                self._seal = body
         self._heard = events[-1].position
 
     def _round_changed(self, event: Event) -> None:
@@ -281,6 +286,8 @@ class LiveTables:
     ) -> partners.WatchTableResponse:
         change.position.CopyFrom(position_message(position))
         change.resume_token = seal_token(self.scope(table_id), position_text(position))
+        if self._seal is not None and (not change.HasField("round") or _is_over(change.round)):
+            change.seal.CopyFrom(self._seal)
         return change
 
     def scope(self, table_id: str) -> tuple[str, ...]:
@@ -332,6 +339,10 @@ def _ace(table: Table) -> int:
 
 def _has_roads(table: Table) -> bool:
     return table.spec.rule_set.game in GAMES
+
+
+def _is_over(shown: partners.Round) -> bool:
+    return shown.state in (partners.ROUND_STATE_PAID, partners.ROUND_STATE_RETURNED)
 
 
 async def _heard_within(wake: asyncio.Event, wait_s: float) -> bool:

@@ -9,19 +9,20 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from sabot.limits.v1 import events_pb2 as _events_pb2_5
+from sabot.audit.v1 import events_pb2 as _events_pb2_3
+from sabot.limits.v1 import events_pb2 as _events_pb2_6
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.money.v1 import money_pb2 as _money_pb2
 from sabot.partner.v1 import roads_pb2 as _roads_pb2
 from sabot.rules.v1 import events_pb2 as _events_pb2
-from sabot.settlement.v1 import events_pb2 as _events_pb2_3
+from sabot.settlement.v1 import events_pb2 as _events_pb2_4
 from sabot.shoe.v1 import events_pb2 as _events_pb2_1
 from sabot.shoe.v1 import floor_events_pb2 as _floor_events_pb2_1
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2_2
 from sabot.table.v1 import floor_events_pb2 as _floor_events_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
-from sabot.wallet.v1 import events_pb2 as _events_pb2_4
+from sabot.wallet.v1 import events_pb2 as _events_pb2_5
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -911,6 +912,7 @@ class WatchTableResponse(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     RESUME_TOKEN_FIELD_NUMBER: _builtins.int
     RESYNC_FIELD_NUMBER: _builtins.int
+    SEAL_FIELD_NUMBER: _builtins.int
     heartbeat: _builtins.bool
     """Nothing happened up to this message's position."""
     resume_token: _builtins.str
@@ -929,6 +931,12 @@ class WatchTableResponse(_message.Message):
     def position(self) -> _entry_pb2.Position:
         """Everything up to here has been told."""
 
+    @_builtins.property
+    def seal(self) -> _events_pb2_3.LogSealed:
+        """The newest signed head of the log that this server has read: with states, heartbeats and the end of
+        each round. Keep the last one: a log that cannot prove that it grew out of it was changed.
+        """
+
     def __init__(
         self,
         *,
@@ -938,10 +946,11 @@ class WatchTableResponse(_message.Message):
         position: _entry_pb2.Position | None = ...,
         resume_token: _builtins.str = ...,
         resync: _builtins.bool = ...,
+        seal: _events_pb2_3.LogSealed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "position", b"position", "round", b"round", "state", b"state", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "position", b"position", "round", b"round", "seal", b"seal", "state", b"state", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "position", b"position", "resume_token", b"resume_token", "resync", b"resync", "round", b"round", "state", b"state", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "position", b"position", "resume_token", b"resume_token", "resync", b"resync", "round", b"round", "seal", b"seal", "state", b"state", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["state", "round", "heartbeat"]  # noqa: Y015
     _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
@@ -1047,7 +1056,7 @@ class PlacedBet(_message.Message):
     """The kind of bet."""
     state: Global___BetState.ValueType
     """How far along it is."""
-    outcome: _events_pb2_3.Outcome.ValueType
+    outcome: _events_pb2_4.Outcome.ValueType
     """What became of it, once settled."""
     place: _builtins.str
     """Where on the layout, such as `17-20`, a seat or a total; empty where the kind has one place only."""
@@ -1086,7 +1095,7 @@ class PlacedBet(_message.Message):
         bet: _builtins.str = ...,
         stake: _money_pb2.Money | None = ...,
         state: Global___BetState.ValueType = ...,
-        outcome: _events_pb2_3.Outcome.ValueType = ...,
+        outcome: _events_pb2_4.Outcome.ValueType = ...,
         payout: _money_pb2.Money | None = ...,
         commission: _money_pb2.Money | None = ...,
         place_time: _timestamp_pb2.Timestamp | None = ...,
@@ -1369,15 +1378,15 @@ class RequestOutcome(_message.Message):
     pending: _builtins.bool
     """Not decided yet."""
     @_builtins.property
-    def reserved(self) -> _events_pb2_4.StakeReserved:
+    def reserved(self) -> _events_pb2_5.StakeReserved:
         """The bets are on."""
 
     @_builtins.property
-    def declined(self) -> _events_pb2_4.StakeDeclined:
+    def declined(self) -> _events_pb2_5.StakeDeclined:
         """The wallet declined the bets."""
 
     @_builtins.property
-    def refused(self) -> _events_pb2_5.BetsRefused:
+    def refused(self) -> _events_pb2_6.BetsRefused:
         """Limits refused the bets."""
 
     @_builtins.property
@@ -1385,11 +1394,11 @@ class RequestOutcome(_message.Message):
         """The table refused the bets."""
 
     @_builtins.property
-    def returned(self) -> _events_pb2_4.StakeReturned:
+    def returned(self) -> _events_pb2_5.StakeReturned:
         """The bets were taken back."""
 
     @_builtins.property
-    def withdrawal_refused(self) -> _events_pb2_5.WithdrawalRefused:
+    def withdrawal_refused(self) -> _events_pb2_6.WithdrawalRefused:
         """Limits refused the withdrawal of bets."""
 
     @_builtins.property
@@ -1397,23 +1406,23 @@ class RequestOutcome(_message.Message):
         """The table refused the withdrawal of bets."""
 
     @_builtins.property
-    def deposited(self) -> _events_pb2_4.FundsDeposited:
+    def deposited(self) -> _events_pb2_5.FundsDeposited:
         """Money came in."""
 
     @_builtins.property
-    def withdrawn(self) -> _events_pb2_4.FundsWithdrawn:
+    def withdrawn(self) -> _events_pb2_5.FundsWithdrawn:
         """Money went out."""
 
     @_builtins.property
-    def account_declined(self) -> _events_pb2_4.AccountRequestDeclined:
+    def account_declined(self) -> _events_pb2_5.AccountRequestDeclined:
         """The wallet declined the request."""
 
     @_builtins.property
-    def account_opened(self) -> _events_pb2_4.AccountOpened:
+    def account_opened(self) -> _events_pb2_5.AccountOpened:
         """The account was opened."""
 
     @_builtins.property
-    def account_closed(self) -> _events_pb2_4.AccountClosed:
+    def account_closed(self) -> _events_pb2_5.AccountClosed:
         """The account was closed."""
 
     @_builtins.property
@@ -1449,11 +1458,11 @@ class RequestOutcome(_message.Message):
         """The table refused the order."""
 
     @_builtins.property
-    def account_blocked(self) -> _events_pb2_4.AccountBlocked:
+    def account_blocked(self) -> _events_pb2_5.AccountBlocked:
         """The account was blocked."""
 
     @_builtins.property
-    def account_unblocked(self) -> _events_pb2_4.AccountUnblocked:
+    def account_unblocked(self) -> _events_pb2_5.AccountUnblocked:
         """The block was lifted."""
 
     @_builtins.property
@@ -1484,18 +1493,18 @@ class RequestOutcome(_message.Message):
         self,
         *,
         pending: _builtins.bool = ...,
-        reserved: _events_pb2_4.StakeReserved | None = ...,
-        declined: _events_pb2_4.StakeDeclined | None = ...,
-        refused: _events_pb2_5.BetsRefused | None = ...,
+        reserved: _events_pb2_5.StakeReserved | None = ...,
+        declined: _events_pb2_5.StakeDeclined | None = ...,
+        refused: _events_pb2_6.BetsRefused | None = ...,
         rejected: _events_pb2_2.BetsRejected | None = ...,
-        returned: _events_pb2_4.StakeReturned | None = ...,
-        withdrawal_refused: _events_pb2_5.WithdrawalRefused | None = ...,
+        returned: _events_pb2_5.StakeReturned | None = ...,
+        withdrawal_refused: _events_pb2_6.WithdrawalRefused | None = ...,
         withdrawal_rejected: _events_pb2_2.WithdrawalRejected | None = ...,
-        deposited: _events_pb2_4.FundsDeposited | None = ...,
-        withdrawn: _events_pb2_4.FundsWithdrawn | None = ...,
-        account_declined: _events_pb2_4.AccountRequestDeclined | None = ...,
-        account_opened: _events_pb2_4.AccountOpened | None = ...,
-        account_closed: _events_pb2_4.AccountClosed | None = ...,
+        deposited: _events_pb2_5.FundsDeposited | None = ...,
+        withdrawn: _events_pb2_5.FundsWithdrawn | None = ...,
+        account_declined: _events_pb2_5.AccountRequestDeclined | None = ...,
+        account_opened: _events_pb2_5.AccountOpened | None = ...,
+        account_closed: _events_pb2_5.AccountClosed | None = ...,
         table_opened: _events_pb2_2.TableOpened | None = ...,
         table_closed: _events_pb2_2.TableClosed | None = ...,
         round_opened: _events_pb2_2.RoundOpened | None = ...,
@@ -1504,8 +1513,8 @@ class RequestOutcome(_message.Message):
         round_resumed: _events_pb2_2.RoundResumed | None = ...,
         round_voided: _events_pb2_2.RoundVoided | None = ...,
         order_rejected: _events_pb2_2.OrderRejected | None = ...,
-        account_blocked: _events_pb2_4.AccountBlocked | None = ...,
-        account_unblocked: _events_pb2_4.AccountUnblocked | None = ...,
+        account_blocked: _events_pb2_5.AccountBlocked | None = ...,
+        account_unblocked: _events_pb2_5.AccountUnblocked | None = ...,
         action_taken: _events_pb2_2.ActionTaken | None = ...,
         action_rejected: _events_pb2_2.ActionRejected | None = ...,
         withdrawal_noted: _floor_events_pb2.WithdrawalNoted | None = ...,
