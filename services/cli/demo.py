@@ -19,6 +19,7 @@ from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
 from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
 from services.cli.demo_games import CURRENCY, DemoTable, Wager
+from services.cli.demo_seats import Seats
 from services.cli.fleet import DEFAULT_PORT, Fleet, fleet
 from services.cli.log_source import open_source
 from services.cli.replay import verify
@@ -198,10 +199,12 @@ async def _follow(
     """Bet in every round of a table and tell of it when it is over."""
     bettors: dict[str, asyncio.Task[RoundTally]] = {}
     told: set[str] = set()
+    seats = Seats(desks, _until_known, CALL_S)
     async for update in _watch(desks[0], table.table_id):
         seen = update.state.round if update.HasField("state") else update.round
         if not seen.round_id:
             continue
+        seats.look(seen)
         if seen.state == partner.ROUND_STATE_BETTING and seen.round_id not in bettors:
             if not seen.suspended:
                 bettors[seen.round_id] = asyncio.create_task(_bet(desks, table, seen))

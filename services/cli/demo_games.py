@@ -12,12 +12,15 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
 from services.cli import demo_lines
+from services.cli.demo_seats import main_minor, seat_of
 from services.games import catalogue, roulette, sicbo
 from services.games.odds import whole_step
 from services.games.registry import may_lose_half
 from services.games.rule_sets import commission_of, lines_of
 
 CURRENCY = "EUR"
+ACCOUNTS = 20
+"""Of both partners together."""
 WINDOW_MS = 1_200
 PAUSE_MS = 400
 ACTION_MS = 1_500
@@ -132,6 +135,18 @@ def _one_of(*kinds: str) -> Wagering:
     return wagers
 
 
+def _blackjack(number: int, opened: partner.Round) -> list[Wager]:
+    """A main bet at the account's seat, and in turns a side bet beside it."""
+    seat = seat_of(number, opened, ACCOUNTS)
+    if not seat:
+        return []
+    found = [Wager("main", main_minor(number, opened), str(seat))]
+    beside = ("", "perfect_pairs", "21_plus_3")[(number + opened.number) % 3]
+    if beside:
+        found.append(Wager(beside, _stake(SIDE_STAKES_MINOR), str(seat)))
+    return found
+
+
 def baccarat_table(table_id: str) -> DemoTable:
     """Punto banco with everything."""
     rule_set = catalogue.baccarat()
@@ -144,6 +159,7 @@ def every_table() -> list[DemoTable]:
     return [
         baccarat_table("demo-1"),
         DemoTable("demo-ez", ez, _baccarat(ez), demo_lines.baccarat),
+        DemoTable("demo-blackjack", catalogue.blackjack(), _blackjack, demo_lines.blackjack),
         DemoTable("demo-roulette", catalogue.roulette(), _roulette, demo_lines.roulette),
         DemoTable("demo-sicbo", catalogue.sicbo(), _sicbo, demo_lines.sicbo),
         DemoTable("demo-macau", catalogue.sicbo("macau"), _sicbo, demo_lines.sicbo),

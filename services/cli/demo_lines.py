@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sabot.rules.v1 import events_pb2 as rules
+from services.games import blackjack as cards
 from services.games import roulette as wheel
 
 _WINNERS = {
@@ -32,6 +33,16 @@ def sicbo(result: rules.Result) -> str:
     """`1-4-6  total 11`."""
     dice = result.sicbo.dice
     return f"{'-'.join(map(str, dice))}  total {sum(dice)}"
+
+
+def blackjack(result: rules.Result) -> str:
+    """`dealer KS 7D 17  seats 3 hands 4`."""
+    told = result.blackjack
+    if not told.dealer_cards:
+        return "no main bet, no deal"
+    hands = sum(len(seat.hands) for seat in told.seats)
+    points = cards.total(told.dealer_cards).points
+    return f"dealer {' '.join(told.dealer_cards)} {points}  {len(told.seats)} seats, {hands} hands"
 
 
 def dragon_tiger(result: rules.Result) -> str:
