@@ -183,7 +183,7 @@ class Custodian:
         must be known while no round has closed its bets. One good seal a poll, since each takes
         some milliseconds."""
         for shoe in state.shoes.values():
-            if shoe.shoe_id in self._looked_at:
+            if shoe.floor is not None or shoe.shoe_id in self._looked_at:
                 continue
             try:
                 self._unseal(shoe)

@@ -45,6 +45,8 @@ class Fact:
     """Whose it is; else the package of the body says so."""
     behaviour: int = 1
     cause: Position | None = None
+    edge_us: int | None = None
+    """When its edge took it, since the start of the test; else its log time."""
 
 
 def by(
@@ -55,9 +57,10 @@ def by(
     at_us: int | None = None,
     service: str | None = None,
     behaviour: int = 1,
+    edge_us: int | None = None,
 ) -> Fact:
     """A body, and who did it when."""
-    return Fact(body, partner, actor, at_us, service, behaviour)
+    return Fact(body, partner, actor, at_us, service, behaviour, edge_us=edge_us)
 
 
 def request_id(number: int, at_us: int = 0) -> str:
@@ -178,7 +181,11 @@ class Deciding(Generic[S]):
             actor=fact.actor or (f"partner:{partner}" if partner else OPERATOR),
             time_us=self.time_us,
             behaviour=fact.behaviour,
+            edge_us=self._edge_us(fact) if own else 0,
         )
+
+    def _edge_us(self, fact: Fact) -> int:
+        return self.time_us if fact.edge_us is None else START_US + fact.edge_us
 
     def _answer(self, cause: Position, event: Event) -> tuple[list[Message], bool]:
         before = repr(self.state) if self.careful else ""

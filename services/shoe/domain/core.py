@@ -1,7 +1,9 @@
-"""Shoes: what was dealt. The core never draws; it checks what it is told and says what it means.
+"""Shoes, wheels and dice: what was dealt, spun, rolled. The core never draws; it checks what it is
+told and says what it means.
 
 From a seal to the whole shoe laid open: `ShoeOpened`, the shown card and the burn (BAC-2), cards by
-call, the cut card and the last round (BAC-3), `ShoeClosed`, `ShoeRevealed`.
+call, the cut card and the last round (BAC-3), `ShoeClosed`, `ShoeRevealed`. On the floor: from the
+packs that fill it to the count of its cards, `ShoeCensus`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from services.shoe.domain.state import ShoeState
 
 CORE: Core[ShoeState] = Core(
     service="shoe",
-    schema=3,
+    schema=4,
     behaviour=1,
     state_type=ShoeState,
     initial=ShoeState,

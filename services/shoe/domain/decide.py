@@ -6,9 +6,16 @@ from typing import assert_never, cast
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
+from services.shoe.domain.corrections import answer_card_correction, answer_outcome_correction
 from services.shoe.domain.events import Folded
+from services.shoe.domain.floor_cards import answer_held, burn_held
+from services.shoe.domain.floor_orders import answer_order
+from services.shoe.domain.floor_tosses import answer_called
 from services.shoe.domain.hole import answer_look
 from services.shoe.domain.inputs import answer_cards, answer_reveal, answer_seal
 from services.shoe.domain.state import ShoeState, standing_at
@@ -32,14 +39,37 @@ def decide(state: ShoeState, event: Event) -> Answers:
         case shoes.CheckHole():
             return answer_look(state, event, body)
         case shoes.RecordSpin() | shoes.RecordDice():
-            return answer_toss(state, event, body)
+            told = bool(body.request_id)
+            return answer_order(state, event, body) if told else answer_toss(state, event, body)
+        case rules.SpinCalled() | rules.RollCalled():
+            table = state.tables.get(body.table_id)
+            return () if table is None else answer_called(table)
+        case rules.RoundResolved():
+            return _burn_held(state, body.table_id, shoes.BURN_REASON_NOT_CALLED)
+        case tables.RoundVoided():
+            return _burn_held(state, body.table_id, shoes.BURN_REASON_ROUND_OVER)
+        case (
+            floor.LoadShoe()
+            | floor.RecordCard()
+            | floor.RecordBurn()
+            | floor.RecordCutCard()
+            | floor.DeclareNoSpin()
+            | floor.RecordRemaining()
+            | floor.RegisterConsumable()
+            | floor.MoveConsumable()
+        ):
+            return answer_order(state, event, body)
+        case orders.CardCorrectionOrdered():
+            return answer_card_correction(state, body)
+        case orders.OutcomeCorrectionOrdered():
+            return answer_outcome_correction(state, body)
         case (
             tables.RoundOpened()
-            | tables.RoundVoided()
             | tables.TableOpened()
+            | tables.BettingClosed()
+            | wallet.StakesSealed()
             | rules.HoleCalled()
-            | rules.SpinCalled()
-            | rules.RollCalled()
+            | rules.DrawRecalled()
         ):
             return ()
         case _:
@@ -52,8 +82,16 @@ def _answer_call(state: ShoeState, body: rules.DrawCalled) -> Answers:
     if table is None or table.round_id != body.round_id or table.voided:
         return ()  # The call crossed the end of its round.
     if shoe is not None and shoe.call is not None and shoe.call.round_id == body.round_id:
-        return ()
+        return answer_held(shoe, shoe.floor) if shoe.floor is not None else ()
     return [shoes.ShoeRanOut(table_id=body.table_id, shoe_id=body.shoe_id, round_id=body.round_id)]
+
+
+def _burn_held(state: ShoeState, table_id: str, reason: shoes.BurnReason.ValueType) -> Answers:
+    """On the floor: cards that came before a call, and that none will take."""
+    _, shoe = standing_at(state, table_id)
+    if shoe is None or shoe.floor is None:
+        return ()
+    return burn_held(shoe, shoe.floor, reason)
 
 
 def _answer_end(state: ShoeState, table_id: str) -> Answers:

@@ -9,7 +9,10 @@ from google.protobuf.message import Message
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.wallet.v1 import events_pb2 as wallet
 
 Folded = (
     rules.DrawCalled
@@ -27,6 +30,20 @@ Folded = (
     | shoes.CheckHole
     | shoes.RecordSpin
     | shoes.RecordDice
+    | floor.LoadShoe
+    | floor.RecordCard
+    | floor.RecordBurn
+    | floor.RecordCutCard
+    | floor.DeclareNoSpin
+    | floor.RecordRemaining
+    | floor.RegisterConsumable
+    | floor.MoveConsumable
+    | tables.BettingClosed
+    | wallet.StakesSealed
+    | rules.RoundResolved
+    | rules.DrawRecalled
+    | orders.CardCorrectionOrdered
+    | orders.OutcomeCorrectionOrdered
 )
 Answered = (
     shoes.ShoeOpened
@@ -40,6 +57,16 @@ Answered = (
     | shoes.WheelSpun
     | shoes.SpinInvalidated
     | shoes.DiceRolled
+    | floor.FirstCardShown
+    | floor.OutcomeHeld
+    | floor.FloorFaultFound
+    | floor.ShoeCensus
+    | floor.ConsumableRegistered
+    | floor.ConsumableMoved
+    | floor.CardCorrected
+    | floor.OutcomeCorrected
+    | floor.FloorRejected
+    | log.RequestRepeated
     | log.InputIgnored
 )
 FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))

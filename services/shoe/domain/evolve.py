@@ -9,9 +9,18 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Event, InvariantViolated, Position
+from services.shoe.domain.consumables import note_loaded
 from services.shoe.domain.events import Answered, Folded
+from services.shoe.domain.floor_cards import note_floor_burned, note_floor_dealt
+from services.shoe.domain.floor_evolve import evolve_floor, follow_round
+from services.shoe.domain.floor_orders import keep_request
+from services.shoe.domain.floor_state import FloorRound
+from services.shoe.domain.floor_tosses import note_outcome
 from services.shoe.domain.hole import note_dealt, note_hole_called, note_look
 from services.shoe.domain.inputs import note_cards, note_seal
 from services.shoe.domain.state import (
@@ -20,6 +29,7 @@ from services.shoe.domain.state import (
     ShoeState,
     ShoeTable,
     Standing,
+    TossKind,
     standing_at,
 )
 from services.shoe.domain.tosses import is_floor, note_call, note_toss
@@ -64,18 +74,51 @@ def evolve(state: ShoeState, event: Event) -> None:
         case rules.SpinCalled() | rules.RollCalled():
             note_call(state, event, body)
         case shoes.RecordSpin() | shoes.RecordDice():
-            note_toss(state, event, body)
+            _record(state, event, body)
+        case shoes.WheelSpun() | shoes.DiceRolled() | shoes.SpinInvalidated():
+            note_outcome(state, body)
         case (
-            shoes.RevealShoe()
-            | shoes.HoleChecked()
-            | shoes.WheelSpun()
-            | shoes.SpinInvalidated()
-            | shoes.DiceRolled()
-            | log.InputIgnored()
+            tables.BettingClosed()
+            | wallet.StakesSealed()
+            | rules.RoundResolved()
+            | rules.DrawRecalled()
+            | orders.CardCorrectionOrdered()
+            | orders.OutcomeCorrectionOrdered()
         ):
+            follow_round(state, body)
+        case (
+            floor.LoadShoe()
+            | floor.RecordCard()
+            | floor.RecordBurn()
+            | floor.RecordCutCard()
+            | floor.DeclareNoSpin()
+            | floor.RecordRemaining()
+            | floor.RegisterConsumable()
+            | floor.MoveConsumable()
+            | floor.FirstCardShown()
+            | floor.OutcomeHeld()
+            | floor.FloorFaultFound()
+            | floor.ShoeCensus()
+            | floor.ConsumableRegistered()
+            | floor.ConsumableMoved()
+            | floor.CardCorrected()
+            | floor.OutcomeCorrected()
+            | floor.FloorRejected()
+            | log.RequestRepeated()
+        ):
+            evolve_floor(state, event, body)
+        case shoes.RevealShoe() | shoes.HoleChecked() | log.InputIgnored():
             pass
         case _:
             assert_never(body)
+
+
+def _record(state: ShoeState, event: Event, body: shoes.RecordSpin | shoes.RecordDice) -> None:
+    """What is drawn counts as it comes; what is told by a call counts once it is answered."""
+    if body.request_id:
+        keep_request(state, event, body)
+    else:
+        note_toss(state, event, body)
 
 
 def _run_low(state: ShoeState, body: shoes.CutCardReached | shoes.ShoeRanOut) -> None:
@@ -88,16 +131,20 @@ def _run_low(state: ShoeState, body: shoes.CutCardReached | shoes.ShoeRanOut) ->
         return
     table, shoe = standing_at(state, body.table_id)
     if table is not None and shoe is not None:
-        runs = table.round_id == body.round_id
+        runs = bool(table.round_id) and table.round_id == body.round_id
         shoe.rounds_to_close = body.rounds_left + runs
 
 
 def _open_round(state: ShoeState, body: tables.RoundOpened) -> None:
     table = state.tables.get(body.table_id)
     if table is not None:
-        table.round_id = body.round_id
+        table.round_id = table.last_round_id = body.round_id
         table.voided = False
         table.toss = None
+        table.at_floor = FloorRound()
+        shoe = state.shoes.get(table.shoe_id)
+        if shoe is not None and shoe.floor is not None:
+            shoe.floor.round_from = shoe.gone
 
 
 def _close_table(state: ShoeState, body: tables.TableClosed) -> None:
@@ -105,6 +152,12 @@ def _close_table(state: ShoeState, body: tables.TableClosed) -> None:
     if table is not None:
         table.open = False
         _await(table, 0, None)
+
+
+_TOSSES = {
+    rule_set_pb2.GAME_ROULETTE: TossKind.SPIN,
+    rule_set_pb2.GAME_SICBO: TossKind.ROLL,
+}
 
 
 def _open_table(state: ShoeState, event: Event, body: tables.TableOpened) -> None:
@@ -119,6 +172,7 @@ def _open_table(state: ShoeState, event: Event, body: tables.TableOpened) -> Non
     table.rounds_after_cut = spec.rule_set.rounds_after_cut
     table.burns = spec.rule_set.game == rule_set_pb2.GAME_BACCARAT
     table.floor = is_floor(spec)
+    table.tosses = _TOSSES.get(spec.rule_set.game)
     if table.decks and not table.shoe_id and not table.awaited_number:
         _await(table, table.last_number + 1, event.position)
 
@@ -131,8 +185,18 @@ def _await(table: ShoeTable, number: int, asked_by: Position | None) -> None:
 
 
 def _stand(state: ShoeState, event: Event, body: shoes.ShoeOpened) -> None:
-    """The sealed shoe stands at its table."""
+    """A shoe stands at its table, sealed or filled by hand."""
     table = state.tables[body.table_id]
+    if body.packs:
+        note_loaded(state, event, table, body)
+    else:
+        _stand_sealed(state, event, table, body)
+    table.shoe_id = body.shoe_id
+    table.last_number = body.number
+    _await(table, 0, None)
+
+
+def _stand_sealed(state: ShoeState, event: Event, table: ShoeTable, body: shoes.ShoeOpened) -> None:
     seal = table.seal
     if seal is None:
         raise InvariantViolated(f"shoe {body.shoe_id} opened without a seal")
@@ -149,22 +213,25 @@ def _stand(state: ShoeState, event: Event, body: shoes.ShoeOpened) -> None:
         asked_by=event.cause or event.position,
         standing=Standing.READY if body.ready else Standing.SEALED,
     )
-    table.shoe_id = body.shoe_id
-    table.last_number = body.number
-    _await(table, 0, None)
 
 
 def _burn(state: ShoeState, body: shoes.CardsBurned) -> None:
+    shoe = state.shoes.get(body.shoe_id)
+    if shoe is not None and shoe.floor is not None:
+        note_floor_burned(shoe, shoe.floor, body)
+        return
     _leave(state, body.shoe_id, body.opened[-1].index + 1 + body.face_down, burned=True)
     if body.reason == shoes.BURN_REASON_SHOE_START:
         _show(state, body.shoe_id, [card.index for card in body.opened])
-        shoe = state.shoes.get(body.shoe_id)
         if shoe is not None:
             shoe.standing = Standing.READY
 
 
 def _deal(state: ShoeState, body: shoes.CardsDealt) -> None:
     shoe = state.shoes.get(body.shoe_id)
+    if shoe is not None and shoe.floor is not None:
+        note_floor_dealt(shoe, shoe.floor, body)
+        return
     if shoe is not None and not note_dealt(shoe, body):
         _leave(state, body.shoe_id, body.cards[-1].index + 1)
     _show(state, body.shoe_id, [card.index for card in body.cards if card.card])

@@ -81,8 +81,9 @@ def _fault_of_seal(state: ShoeState, body: shoes.SealShoe) -> log.IgnoredReason.
         shoe = state.shoes.get(body.shoe_id)
         same = shoe is not None and shoe.commitments == body.commitments
         return log.IGNORED_REASON_ALREADY_DONE if same else log.IGNORED_REASON_SECOND_DRAW
-    if body.number != table.awaited_number or body.decks != table.decks:
-        # The decks differ where the table's rules changed since it was asked for.
+    if table.floor or body.number != table.awaited_number or body.decks != table.decks:
+        # The decks, and where shoes come from, differ where the table's rules changed since it was
+        # asked for.
         return log.IGNORED_REASON_NOT_NOW
     if (
         body.shoe_id != shoe_id_of(body.table_id, body.number)

@@ -7,6 +7,8 @@ from enum import IntEnum
 
 from sabot.shoe.v1 import events_pb2 as shoes
 from services.kernel.event import Position
+from services.kernel.requests import RequestIds
+from services.shoe.domain.floor_state import Consumable, FloorRound, FloorShoe
 
 
 class Standing(IntEnum):
@@ -17,7 +19,9 @@ class Standing(IntEnum):
     READY = 2
     """It deals."""
     CLOSED = 3
-    """It deals no more and awaits being laid open."""
+    """It deals no more and awaits being laid open, or on the floor being counted."""
+    SHOWN = 4
+    """On the floor: its first card lies open, the burn is awaited."""
 
 
 @dataclass(slots=True)
@@ -61,7 +65,8 @@ class Hole:
 
 @dataclass(slots=True)
 class Shoe:
-    """A sealed shoe, until it has been laid open. It keeps the rules of its beginning."""
+    """A shoe, sealed until it has been laid open, or on the floor until it has been counted. It
+    keeps the rules of its beginning."""
 
     shoe_id: str
     table_id: str
@@ -86,6 +91,8 @@ class Shoe:
     call: Call | None = None
     hole: Hole | None = None
     """Of the running round, if it has one."""
+    floor: FloorShoe | None = None
+    """Where it stands on the floor; None: it is a virtual one."""
 
 
 class TossKind(IntEnum):
@@ -109,6 +116,8 @@ class Toss:
     """What it came to; empty while it is awaited."""
     tossed_at: Position | None = None
     """The input that said so."""
+    invalid: bool = False
+    """Whether it does not count."""
 
 
 @dataclass(slots=True)
@@ -141,6 +150,12 @@ class ShoeTable:
     """Whether outcomes are told from the floor; else the custodian draws them."""
     toss: Toss | None = None
     """The last spin or roll that the running round called."""
+    tosses: TossKind | None = None
+    """What is tossed at it; None: nothing, cards are dealt."""
+    last_round_id: str = ""
+    """The running round, or the last one."""
+    at_floor: FloorRound = field(default_factory=FloorRound)
+    """Of the running round."""
 
 
 @dataclass(slots=True)
@@ -150,6 +165,12 @@ class ShoeState:
     tables: dict[str, ShoeTable] = field(default_factory=dict[str, ShoeTable])
     shoes: dict[str, Shoe] = field(default_factory=dict[str, Shoe])
     """By shoe id."""
+    consumables: dict[str, Consumable] = field(default_factory=dict[str, Consumable])
+    """By id; a destroyed one leaves."""
+    destroyed: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Ids of destroyed ones, oldest first."""
+    request_ids: RequestIds = field(default_factory=RequestIds)
+    """Of those who tell from the floor; the scope is the actor."""
 
 
 def shoe_id_of(table_id: str, number: int) -> str:

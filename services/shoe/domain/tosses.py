@@ -1,7 +1,8 @@
 """Wheels and dice: what came of a call for a spin or a roll (rules ROU-6, ROU-7).
 
 One toss is called at a time. The first in the log stands: of drawn ones a later one is counted, of
-told ones a later one must agree.
+told ones a later one must agree. What a dealer or a device tells by a call of its own has a request
+id: see `floor_tosses.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def note_toss(state: ShoeState, event: Event, body: Recorded) -> None:
         return
     toss = table.toss
     if toss is not None and not toss.numbers:
-        toss.numbers = _numbers(body)
+        toss.numbers = numbers_of(body)
         toss.tossed_at = event.position
 
 
@@ -61,48 +62,50 @@ def answer_toss(state: ShoeState, event: Event, body: Recorded) -> list[Message]
     if toss.tossed_at != event.position:
         if body.source == shoes.CARD_SOURCE_VIRTUAL:
             return _ignored(log.IGNORED_REASON_SECOND_DRAW)
-        same = toss.numbers == _numbers(body)
+        same = toss.numbers == numbers_of(body)
         return _ignored(log.IGNORED_REASON_ALREADY_DONE if same else log.IGNORED_REASON_CONTRADICTS)
+    return [came_to(body)]
+
+
+def came_to(body: Recorded) -> Message:
+    """What a toss that counts, or does not, means."""
     if isinstance(body, shoes.RecordDice):
-        return [
-            shoes.DiceRolled(
-                table_id=body.table_id,
-                round_id=body.round_id,
-                attempt=body.attempt,
-                dice=body.dice,
-                source=body.source,
-                device=body.device,
-            )
-        ]
-    invalid = _invalid(body)
-    if invalid is not None:
-        return [
-            shoes.SpinInvalidated(
-                table_id=body.table_id,
-                round_id=body.round_id,
-                attempt=body.attempt,
-                reason=invalid,
-            )
-        ]
-    return [
-        shoes.WheelSpun(
+        return shoes.DiceRolled(
             table_id=body.table_id,
             round_id=body.round_id,
             attempt=body.attempt,
-            number=body.number,
+            dice=body.dice,
             source=body.source,
             device=body.device,
         )
-    ]
+    invalid = invalid_by(body)
+    if invalid is not None:
+        return shoes.SpinInvalidated(
+            table_id=body.table_id,
+            round_id=body.round_id,
+            attempt=body.attempt,
+            reason=invalid,
+        )
+    return shoes.WheelSpun(
+        table_id=body.table_id,
+        round_id=body.round_id,
+        attempt=body.attempt,
+        number=body.number,
+        source=body.source,
+        device=body.device,
+    )
+
+
+def is_possible(body: Recorded) -> bool:
+    """Whether there is such a number, or such dice."""
+    if isinstance(body, shoes.RecordSpin):
+        return body.number in roulette.NUMBERS
+    return len(body.dice) == sicbo.DICE and all(die in sicbo.FACES for die in body.dice)
 
 
 def _fault(table: ShoeTable, body: Recorded) -> log.IgnoredReason.ValueType | None:
-    if isinstance(body, shoes.RecordSpin):
-        kind, possible = TossKind.SPIN, body.number in roulette.NUMBERS
-    else:
-        kind = TossKind.ROLL
-        possible = len(body.dice) == sicbo.DICE and all(die in sicbo.FACES for die in body.dice)
-    if not possible:
+    kind = TossKind.SPIN if isinstance(body, shoes.RecordSpin) else TossKind.ROLL
+    if not is_possible(body):
         return log.IGNORED_REASON_IMPOSSIBLE
     toss = table.toss
     if (
@@ -118,13 +121,15 @@ def _fault(table: ShoeTable, body: Recorded) -> log.IgnoredReason.ValueType | No
     return None
 
 
-def _numbers(body: Recorded) -> list[int]:
+def numbers_of(body: Recorded) -> list[int]:
+    """What was tossed."""
     return [body.number] if isinstance(body, shoes.RecordSpin) else list(body.dice)
 
 
-def _invalid(body: shoes.RecordSpin) -> shoes.InvalidReason.ValueType | None:
-    """Why a spin does not count (rule ROU-6); None: it does. A drawn number has made no turns."""
-    if body.source == shoes.CARD_SOURCE_VIRTUAL:
+def invalid_by(body: Recorded) -> shoes.InvalidReason.ValueType | None:
+    """Why a spin does not count (rule ROU-6); None: it does. A drawn number has made no turns, nor
+    have dice."""
+    if isinstance(body, shoes.RecordDice) or body.source == shoes.CARD_SOURCE_VIRTUAL:
         return None
     if body.direction == shoes.SPIN_DIRECTION_WITH:
         return shoes.INVALID_REASON_WRONG_DIRECTION

@@ -83,7 +83,10 @@ def wanted(state: ShoeState) -> list[Wanted]:
             table.awaited_by,
         )
         for table in state.tables.values()
-        if table.awaited_number and table.seal is None and table.awaited_by is not None
+        if table.awaited_number
+        and table.seal is None
+        and table.awaited_by is not None
+        and not table.floor
     ]
     wishes.extend(
         TossWanted(
@@ -100,6 +103,8 @@ def wanted(state: ShoeState) -> list[Wanted]:
         and not table.floor
     )
     for shoe in state.shoes.values():
+        if shoe.floor is not None:
+            continue  # The floor tells what comes out of it.
         if shoe.standing is Standing.CLOSED:
             wishes.append(RevealWanted(shoe.table_id, shoe.shoe_id, shoe.asked_by))
         elif shoe.standing is Standing.SEALED:

@@ -699,6 +699,12 @@ class OutcomeHeld(_message.Message):
     SHOE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
+    CARD_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBERS_FIELD_NUMBER: _builtins.int
+    INVALID_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     shoe_id: _builtins.str
@@ -707,6 +713,20 @@ class OutcomeHeld(_message.Message):
     """The round."""
     index: _builtins.int
     """The card's place in the shoe."""
+    card: _builtins.str
+    """The card; empty for a spin or a roll."""
+    attempt: _builtins.int
+    """Which of the round's spins or rolls, from 1; 0 for a card."""
+    invalid: _events_pb2.InvalidReason.ValueType
+    """Why the spin will not count."""
+    source: _events_pb2.CardSource.ValueType
+    """Where it comes from."""
+    device: _builtins.str
+    """The device, if any."""
+    @_builtins.property
+    def numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The number of the wheel, or three dice."""
+
     def __init__(
         self,
         *,
@@ -714,10 +734,16 @@ class OutcomeHeld(_message.Message):
         shoe_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
         index: _builtins.int = ...,
+        card: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        numbers: _abc.Iterable[_builtins.int] | None = ...,
+        invalid: _events_pb2.InvalidReason.ValueType = ...,
+        source: _events_pb2.CardSource.ValueType = ...,
+        device: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "round_id", b"round_id", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "card", b"card", "device", b"device", "index", b"index", "invalid", b"invalid", "numbers", b"numbers", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
