@@ -1,0 +1,76 @@
+"""Projectors on hand-made logs, for the tests of projections: opened, fed, and their rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from services.kernel.event import Event, Position
+from services.kernel.projection_store import Projection
+from services.kernel.projections import (
+    Projector,
+    ReadEvents,
+)
+from services.settlement.projection import SettlementProjection
+from services.table.projection import TableProjection
+from services.wallet.projection import WalletProjection
+from tests.unit.projection_log import HandMadeLog
+
+WAIT_S = 20.0
+ALL = (TableProjection, WalletProjection, SettlementProjection)
+
+
+def url_of(folder: Path, name: str = "projection") -> str:
+    return f"sqlite+aiosqlite:///{folder / name}.db"
+
+
+async def opened(projection: Projection, url: str, read: ReadEvents, **options: Any) -> Projector:
+    projector = Projector(projection, url, read, **options)
+    assert await projector.start(wait_s=WAIT_S)
+    return projector
+
+
+async def rows_of(projector: Projector) -> dict[str, list[tuple[object, ...]]]:
+    """Everything in the tables."""
+    found = {}
+    async with projector.connect() as connection:
+        for table in projector.projection.metadata.sorted_tables:
+            query = select(table).order_by(*table.primary_key)
+            found[table.name] = [tuple(row) for row in await connection.execute(query)]
+    return found
+
+
+async def folded(
+    make: type[Projection], log: HandMadeLog, folder: Path, upto: int | None = None
+) -> dict[str, list[tuple[object, ...]]]:
+    """The rows that a projection of the log's beginning has, made in one go."""
+    short = HandMadeLog()
+    short.entries = log.entries[:upto]
+    projector = await opened(make(), url_of(folder, f"folded-{make.__name__}-{upto}"), short.read)
+    assert await projector.caught_up(WAIT_S)
+    rows = await rows_of(projector)
+    await projector.close()
+    return rows
+
+
+async def feed_all(projector: Projector, log: HandMadeLog, start: int = 0) -> None:
+    for entry in log.entries[start:]:
+        projector.feed(*entry)
+    assert await projector.reached(Position(1, len(log.entries), 0), WAIT_S)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Let others run until something holds; the test's time limit ends it otherwise."""
+    while not holds():  # noqa: ASYNC110  # what is waited for is in the code under test
+        await asyncio.sleep(0)
+
+
+async def nothing(_after: int) -> AsyncIterator[tuple[int, bytes, list[Event]]]:
+    """The reader of a log that is empty so far."""
+    empty: list[tuple[int, bytes, list[Event]]] = []
+    for entry in empty:
+        yield entry
