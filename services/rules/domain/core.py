@@ -10,7 +10,7 @@ from services.rules.domain.state import RulesState
 
 CORE: Core[RulesState] = Core(
     service="rules",
-    schema=2,
+    schema=3,
     behaviour=1,
     state_type=RulesState,
     initial=RulesState,

@@ -10,11 +10,15 @@ meanwhile, or the one that what came meanwhile asks for. If something is still t
 nothing; that will be answered when it comes.
 
 A voided round is called nothing more and has no result, whatever still comes.
+
+Where something was misread, the round is at once where the corrected cards or numbers bring it: see
+`corrections.py`. Cards may still come that were dealt before their recall was known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never, cast
 
 from google.protobuf.message import Message
@@ -22,6 +26,7 @@ from google.protobuf.message import Message
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
@@ -29,6 +34,11 @@ from services.games import baccarat
 from services.games.cards import is_card
 from services.kernel.event import Answers, Event, InvariantViolated
 from services.rules.domain.blackjack import next_calls
+from services.rules.domain.corrections import (
+    hands_by_the_rules,
+    hands_corrected,
+    is_still_called,
+)
 from services.rules.domain.events import Folded
 from services.rules.domain.state import Round, RulesState
 
@@ -63,6 +73,8 @@ def decide(state: RulesState, event: Event) -> Answers:
             | table.RoundResumed()
         ):
             return _next(state, body.table_id, body.round_id)
+        case floor.CardCorrected() | floor.OutcomeCorrected():
+            return _corrected(state, body)
         case wallet.StakeReserved():
             # A double or a split takes effect (BJ-6, BJ-7).
             play = body.stage == bet_pb2.STAGE_PLAY
@@ -86,9 +98,11 @@ def _next(state: RulesState, table_id: str, round_id: str) -> Sequence[Message]:
     if one is None or one.running is None or one.running.round_id != round_id:
         return ()
     running = one.running
-    if not running.sealed or running.voided or running.resolved:
+    if not running.sealed or running.voided:
         return ()
-    if running.taken < running.called:
+    if running.corrected:
+        return _rebuilt(one.game, table_id, running)
+    if running.resolved or running.taken < running.called:
         return ()
     if running.taken > running.called:
         raise InvariantViolated(f"{round_id}: {running.taken} came, {running.called} called")
@@ -107,6 +121,45 @@ def _next(state: RulesState, table_id: str, round_id: str) -> Sequence[Message]:
     if running.suspended:
         return ()
     return (_call(one.game, table_id, running),)
+
+
+def _corrected(
+    state: RulesState, body: floor.CardCorrected | floor.OutcomeCorrected
+) -> Sequence[Message]:
+    """Where a correction brings the round."""
+    if isinstance(body, floor.OutcomeCorrected):
+        return _next(state, body.table_id, body.round_id)
+    one = state.tables.get(body.table_id)
+    running = None if one is None else one.running
+    if one is None or running is None or running.round_id != body.round_id:
+        return ()
+    if running.voided or running.blackjack is not None or body.index not in running.places:
+        return ()  # A card that is held is another one before its call takes it.
+    return _rebuilt(one.game, body.table_id, running)
+
+
+def _rebuilt(game: int, table_id: str, running: Round) -> Sequence[Message]:
+    """The cards go to whom they belong, a call that they do not ask for is recalled, and the round
+    is resolved, or called the next cards once it may go on."""
+    answers: list[Message] = []
+    hands = hands_by_the_rules(game, running)
+    if running.taken < running.called and not is_still_called(game, running, hands):
+        named = {"table_id": table_id, "round_id": running.round_id}
+        answers.append(rules.DrawRecalled(**named, shoe_id=running.shoe_id))
+        running = replace(running, called=running.taken)
+    if hands != [hand for hand, _ in running.cards]:
+        answers.append(hands_corrected(table_id, running, hands))
+        cards = [(hand, card) for hand, (_, card) in zip(hands, running.cards, strict=True)]
+        running = replace(running, cards=cards)
+    if running.resolved or running.taken < running.called:
+        return answers
+    result = _result(game, running)
+    if result is not None:
+        resolved = rules.RoundResolved(table_id=table_id, round_id=running.round_id, result=result)
+        answers.append(resolved)
+    elif not running.suspended:
+        answers.append(_call(game, table_id, running))
+    return answers
 
 
 def _call(game: int, table_id: str, running: Round) -> Message:

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 
@@ -27,6 +28,8 @@ Folded = (
     | shoe.WheelSpun
     | shoe.SpinInvalidated
     | shoe.DiceRolled
+    | floor.CardCorrected
+    | floor.OutcomeCorrected
 )
 """Other services' answers; rules takes no input of its own."""
 
@@ -39,6 +42,8 @@ Own = (
     | rules.ActionCalled
     | rules.SideBetDecided
     | rules.RoundResolved
+    | rules.DrawRecalled
+    | rules.HandsCorrected
 )
 """The answers of rules."""
 

@@ -7,11 +7,13 @@ from typing import assert_never, cast
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.games.blackjack_result import options_of
 from services.kernel.event import Event
 from services.rules.domain.blackjack import Blackjack, follow
+from services.rules.domain.corrections import follow_correction
 from services.rules.domain.events import Folded, Own
 from services.rules.domain.state import Round, RulesState, Table, running_round
 
@@ -61,6 +63,15 @@ def evolve(state: RulesState, event: Event) -> None:
             running = running_round(state, body.table_id, body.round_id)
             if running is not None and running.blackjack is not None:
                 follow(running.blackjack, body)
+        case (
+            floor.CardCorrected()
+            | floor.OutcomeCorrected()
+            | rules.DrawRecalled()
+            | rules.HandsCorrected()
+        ):
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None:
+                follow_correction(running, body)
         case _:
             assert_never(body)
 
@@ -103,9 +114,13 @@ def _round_goes_on(
                 follow(running.blackjack, body)
         case shoe.CardsDealt():
             running.cards.extend((card.hand, card.card) for card in body.cards)
+            running.places.extend(card.index for card in body.cards)
             # A hole card that is turned over came face down before.
             came = [card for card in body.cards if card.hand != rules.HAND_HOLE or not card.card]
             running.taken += len(came)
+            if running.corrected:
+                # It was dealt before its call was known to be recalled.
+                running.called = max(running.called, running.taken)
             if running.blackjack is not None:
                 follow(running.blackjack, body)
         case shoe.WheelSpun():
@@ -118,6 +133,7 @@ def _round_goes_on(
             running.taken += 1
         case rules.DrawCalled():
             running.called += len(body.hands)
+            running.calling = list(body.hands)
         case rules.SpinCalled() | rules.RollCalled():
             running.called += 1
         case rules.RoundResolved():

@@ -27,6 +27,12 @@ class Round:
     numbers: list[int] = field(default_factory=list[int])
     """What the wheel or the dice showed; empty until they have."""
     resolved: bool = False
+    calling: list[int] = field(default_factory=list[int])
+    """The hands of the last call for cards."""
+    places: list[int] = field(default_factory=list[int])
+    """Where each of the cards lay in the shoe."""
+    corrected: bool = False
+    """Whether a card was corrected: from then on the rules say anew whose each card is."""
     blackjack: Blackjack | None = None
     """What is known of it beyond that, where it is a round of blackjack."""
 
