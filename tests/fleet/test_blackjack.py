@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from sabot.log.v1 import entry_pb2
@@ -17,6 +18,7 @@ from services.cli.fleet import connect, fleet
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
 from services.games.catalogue import blackjack
+from services.kernel.event import Event
 from tests.fleet.clients import (
     CALL_S,
     ENDED,
@@ -174,13 +176,13 @@ async def test_a_table_of_blackjack(tmp_path: Path) -> None:
             assert {bet.state for bet in listed} == {partner.BET_STATE_SETTLED}
 
 
-def profit(events: list[object], one: Seated) -> int:
+def profit(events: Sequence[Event], one: Seated) -> int:
     """What the log says that an account won."""
     owner = "south" if 7 in one.mains else "north"
     return sum(
         bet.profit_minor
         for event in events
-        if isinstance(body := getattr(event, "body", None), settlement.BetsSettled)
+        if isinstance(body := event.body, settlement.BetsSettled)
         and (body.partner_id, body.account_id) == (owner, one.account_id)
         for bet in body.bets
     )
