@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from services.cli.cores import CORES
+from services.cli.moments import At, Moment, place, written
 from services.cli.readable import readable
+from services.cli.starts import reader_at, start_for
 from services.events import event_types
-from services.kernel.event import Core, Position
+from services.kernel.event import Core, Event, Position
 from services.kernel.log import Log
-from services.kernel.reader import SEGMENT, LogReader, ReadEntry
+from services.kernel.reader import END_OF_ENTRY, SEGMENT, LogReader, ReadEntry, ReaderState
 from services.kernel.recovery import AnyReplica, Window, entries_until, rebuild
 from services.kernel.replica import Diverged, Replica
 from services.kernel.snapshot import StateCodec, state_digest
-
-END_OF_ENTRY = 0xFFFFFFFF
-"""As an index: everything of the entry."""
 
 
 class PositionUnknown(Exception):
@@ -50,55 +50,74 @@ class StateAt:
         }
 
 
-def parse_position(text: str) -> Position:
-    """`1/123/4`, `1/123` or `123`: without an index, all of the entry. Raises ValueError."""
-    numbers = [int(part) for part in text.split("/")]
-    if len(numbers) == 1:
-        numbers.insert(0, SEGMENT)
-    if len(numbers) == 2:
-        numbers.append(END_OF_ENTRY)
-    if len(numbers) != 3 or numbers[0] != SEGMENT or min(numbers) < 0:
-        raise ValueError(f"{text!r} is no position; write 1/123/0, or 123 for a whole entry")
-    return Position(*numbers)
-
-
-def place(position: Position) -> str:
-    """A position in words that `parse_position` takes."""
-    if position.index == END_OF_ENTRY:
-        return f"{position.segment}/{position.sequence}"
-    return str(position)
-
-
 async def state_at(
     log: Log,
     service: str,
-    at: Position | None = None,
+    at: At | None = None,
     accepted: Mapping[int, bytes] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
+    snapshots: Path | None = None,
 ) -> StateAt:
-    """Fold a service up to a position, or to the end of the log; answers as they are recorded.
+    """Fold a service up to a position or log time, or to the end of the log; answers as they are
+    recorded. `snapshots`: a folder of them, where there is one: the newest before that place saves
+    the folding of what it holds.
 
     Raises PositionUnknown, LogBroken, LogUnavailable.
     """
     core: Core[Any] = next(one for one in CORES if one.service == service)
     last = (await log.info(wait_s=5.0)).last_sequence
     at = at or Position(SEGMENT, last, END_OF_ENTRY)
-    if at.sequence > last:
+    if isinstance(at, Position) and at.sequence > last:
         raise PositionUnknown(f"the log ends at entry {last}, before {place(at)}")
-    replica: AnyReplica = Replica(core, writer="state")
-    reader = LogReader(log.cell, event_types(), accepted=accepted)
+    start = None
+    if snapshots is not None:
+        start = await start_for(log, snapshots, [core], _before(at), last, accepted)
+    if isinstance(at, Moment):
+        at = await _position_at(log, at, reader_at(log, start, accepted), last)
+    taken = start.decode(core).replica if start is not None else None
+    replica: AnyReplica = Replica(core, writer="state", state=taken)
+    reader = reader_at(log, start, accepted)
     fold = _Fold(replica, at)
-    if at.sequence == 0:
-        return fold.take(0)
+    if at.sequence == reader.state.sequence:
+        return fold.take(reader.state.time_us)
     try:
         await _feed(log, reader, last, fold, progress)
     except Diverged:
         # Some answer was recorded so late that the window could not know it: read twice instead.
         replica = await _rebuilt(core, log, at, accepted)
-        return _Fold(replica, at).take(reader.state.time_us)
+        return _Fold(replica, at).take(fold.time_us)
     if fold.found is None:
         raise PositionUnknown(f"the log has no {place(at)}")
     return fold.found
+
+
+def _before(at: At) -> Callable[[ReaderState], bool]:
+    """Whether a snapshot stands no later than a place. One in the middle of nothing: all events of
+    its last entry are folded in."""
+    if isinstance(at, Moment):
+        return lambda reader: reader.time_us <= at.time_us
+    if at.index == END_OF_ENTRY:
+        return lambda reader: reader.sequence <= at.sequence
+    return lambda reader: reader.sequence < at.sequence
+
+
+async def _position_at(log: Log, moment: Moment, reader: LogReader, last: int) -> Position:
+    """The last event that is no later than a moment; nothing is folded to find it."""
+    found = Position(SEGMENT, reader.state.sequence, END_OF_ENTRY)
+    async for entries in entries_until(log, reader, last):
+        for entry in entries:
+            later = [place for place, one in enumerate(entry.events) if _after(one, moment)]
+            if later:
+                return Position(SEGMENT, entry.sequence, later[0] - 1) if later[0] else found
+            found = Position(SEGMENT, entry.sequence, END_OF_ENTRY)
+        await asyncio.sleep(0)
+    if reader.state.time_us < moment.time_us:
+        raise PositionUnknown(f"the log ends at {written(reader.state.time_us)}, before {moment}")
+    return found
+
+
+def _after(event: Event, moment: Moment) -> bool:
+    return event.time_us > moment.time_us
 
 
 async def _feed(
@@ -123,6 +142,7 @@ async def _feed(
         window.drain(0.0)
     except _Taken:
         return
+    fold.ended()
 
 
 class _Taken(Exception):
@@ -136,22 +156,34 @@ class _Fold:
         self.replica = replica
         self.at = at
         self.found: StateAt | None = None
+        self.time_us = 0
+        self._pushed = False
 
     def pushed(self, entry: ReadEntry) -> None:
         """Cut the last entry behind the event asked for; its answers are known by now."""
+        if entry.sequence > self.at.sequence:
+            return
         if entry.sequence == self.at.sequence:
+            self._pushed = True
             if self.at.index != END_OF_ENTRY and self.at.index >= len(entry.events):
                 raise PositionUnknown(
                     f"entry {entry.sequence} has {len(entry.events)} events, no {place(self.at)}"
                 )
             del entry.events[self.at.index + 1 :]
             del entry.protos[self.at.index + 1 :]
+        if entry.events:
+            self.time_us = entry.events[-1].time_us
 
     def fed(self, entry: ReadEntry) -> None:
-        if entry.sequence == self.at.sequence:
-            time_us = entry.events[-1].time_us if entry.events else 0
-            self.found = self.take(time_us)
+        """An entry is about to be folded: one behind the place asked for is not."""
+        if entry.sequence > self.at.sequence:
+            self.found = self.take(self.time_us)
             raise _Taken
+
+    def ended(self) -> None:
+        """The log ended; all of it is folded."""
+        if self._pushed:
+            self.found = self.take(self.time_us)
 
     def take(self, time_us: int) -> StateAt:
         state, core = self.replica.state, self.replica.core

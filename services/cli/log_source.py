@@ -19,7 +19,13 @@ from services.kernel.embedded import FolderInUse, FolderLock, find_running, stre
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
 from services.kernel.store_check import BlockNote, StoreNotTheLog, check_store, note_blocks
-from services.kernel.store_scan import StoreDamaged, StoreMissing, has_store, scan_store
+from services.kernel.store_scan import (
+    StoreDamaged,
+    StoreMissing,
+    before_last_block,
+    has_store,
+    scan_store,
+)
 from services.kernel.witness import FileWitness, Witnessed
 
 CHECKED = "checked.json"
@@ -54,9 +60,7 @@ class StoreLog:
     async def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
         batch: list[LogMessage] = []
         try:
-            for message in scan_store(self._folder):
-                if message.sequence <= after:
-                    continue
+            for message in scan_store(self._folder, after=after):
                 batch.append(message)
                 if len(batch) == BATCH:
                     yield batch
@@ -71,8 +75,8 @@ class StoreLog:
     async def info(self, *, wait_s: float) -> LogInfo:
         del wait_s
         if self._last is None:
-            self._last = 0
-            async for batch in self.read(0):
+            self._last = before_last_block(self._folder)
+            async for batch in self.read(self._last):
                 self._last = batch[-1].sequence
         return LogInfo(1, self._last, 0, 0, -1)
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from services.cli.commands import (
+    DATA,
+    EXIT_CODES,
+    RIGHT,
+    WRONG,
+    AsJson,
+    Data,
+)
+from services.cli.commands import dump as _dump
+from services.cli.commands import opened as _opened
+from services.cli.commands import plainly as _plainly
+from services.cli.commands import run as _run
+
 if TYPE_CHECKING:
     from services.cli.replay import Verified
-    from services.kernel.log import Log
     from services.kernel.replica import Diverged
 
-T = TypeVar("T")
-
-EXIT_CODES = (
-    "Exit codes: 0 all is right; 1 something is wrong (differences, damage, a folder in use); "
-    "2 the command was not understood."
-)
-RIGHT, WRONG, USAGE = 0, 1, 2
 MAX_DEMO_TABLES = 100
-INTERRUPTED = 130
-"""As shells have it for Ctrl-C."""
 
 app = typer.Typer(
     help="The back end of live table games: a fleet, its log, and the proof.",
@@ -50,12 +49,6 @@ rules_app = typer.Typer(
     help="The rule sets that tables may be opened with.", epilog=EXIT_CODES, no_args_is_help=True
 )
 app.add_typer(rules_app, name="rules")
-
-Data = Annotated[
-    Path, typer.Option("--data", metavar="DIR", help="The data folder.", file_okay=False)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
-DATA = Path("data")
 
 
 # ---- the fleet ---------------------------------------------------------------------------------
@@ -219,11 +212,17 @@ def state(
     service: Annotated[str, typer.Argument(help="table, limits, wallet, shoe, rules, …")],
     data: Data = DATA,
     at: Annotated[
-        str, typer.Option(metavar="POSITION", help="1/123/0, or 123 for all of an entry.")
+        str,
+        typer.Option(
+            metavar="POSITION|TIME",
+            help="1/123/0, or 123 for all of an entry; or a log time with its zone, such as "
+            "2026-05-01T20:15:00Z.",
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """What a service knows at a position of the log (or at its end), and the digest of that."""
+    """What a service knew at a position of the log or at a time, or knows at its end, and the
+    digest of that. A snapshot that the log names saves the folding of what stands before it."""
     _run(_print_state(service, data, at, as_json))
 
 
@@ -398,33 +397,6 @@ def accept(
 # ---- how they do it ----------------------------------------------------------------------------
 
 
-@contextmanager
-def _plainly() -> Iterator[None]:
-    """Errors that are expected become one line and exit code 1."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        # Whoever read our output has enough of it.
-        sys.stderr.close()
-        raise typer.Exit(RIGHT) from None
-    except Exception as error:
-        from services.cli.failures import in_one_line
-
-        told = in_one_line(error)
-        if told is None:
-            raise
-        print(f"sabot: {told}", file=sys.stderr)
-        raise typer.Exit(WRONG) from None
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    with _plainly():
-        return asyncio.run(work)
-    raise typer.Exit(WRONG)  # never reached: _plainly ends otherwise
-
-
 def _apart(found: Verified) -> str:
     """What the verdict does not cover, where there is any."""
     apart = ""
@@ -433,29 +405,6 @@ def _apart(found: Verified) -> str:
     if found.heads_unchecked:
         apart += f"; {found.heads_unchecked} heads too far from their cause to be checked"
     return apart
-
-
-def _dump(what: Any) -> None:
-    print(json.dumps(what, ensure_ascii=False))
-
-
-@asynccontextmanager
-async def _opened(
-    data: Path, *, hash_all: bool = False
-) -> AsyncIterator[tuple[Log, Mapping[int, bytes]]]:
-    """The log of a folder, checked where it is raw, and the entries that were accepted."""
-    from services.cli.log_source import open_source, witnesses_of
-    from services.cli.progress import progress
-    from services.kernel.accepted import read_accepted
-
-    accepted = read_accepted(data).entries
-    known = max((seen.sequence for seen in witnesses_of(data).values()), default=None)
-    with progress("checking") as shown:
-        async with open_source(
-            data, check=True, hash_all=hash_all, progress=lambda done: shown(done, known)
-        ) as log:
-            shown.close()
-            yield log, accepted
 
 
 async def _verify(data: Path, as_json: bool) -> int:
@@ -560,24 +509,26 @@ async def _print_rounds(data: Path, as_json: bool) -> None:
 
 
 async def _print_state(service: str, data: Path, at: str, as_json: bool) -> None:
-    from services.cli.inspect_state import parse_position, place, state_at
+    from services.cli.inspect_state import state_at
+    from services.cli.moments import parse_at, place, written
     from services.cli.progress import progress
     from services.events import SERVICES
 
     if service not in SERVICES:
         raise typer.BadParameter(f"the services are {', '.join(SERVICES)}", param_hint="SERVICE")
     try:
-        position = parse_position(at) if at else None
+        wanted = parse_at(at) if at else None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--at") from None
     async with _opened(data) as (log, accepted):
         with progress("folding") as shown:
-            found = await state_at(log, service, position, accepted, shown)
+            found = await state_at(log, service, wanted, accepted, shown, data / "snapshots")
     if as_json:
         _dump(found.json())
         return
     print(json.dumps(found.state, indent=2, ensure_ascii=False))
-    print(f"{service} at {place(found.position)}: digest {found.digest}")
+    when = f", log time {written(found.log_time_us)}" if found.log_time_us else ""
+    print(f"{service} at {place(found.position)}{when}: digest {found.digest}")
 
 
 async def _rebuild(data: Path, service: str, as_json: bool) -> None:

@@ -37,6 +37,8 @@ HASH_BYTES = 8
 HAS_HEADERS = 1 << 31
 ERASED = 1 << 63
 TOMBSTONE = 1 << 62
+LONGEST_LOG = TOMBSTONE
+"""Sequences are below this; what is not has a mark."""
 SHORTEST_RECORD = HEAD.size + HASH_BYTES
 LONGEST_RECORD = 32 * 1024 * 1024
 """The server's own bound on what it believes of a length."""
@@ -88,17 +90,21 @@ class _Record(NamedTuple):
 
 
 def scan_store(
-    folder: Path, *, hash_after: int | None = None, trusted: Mapping[str, int] | None = None
+    folder: Path,
+    *,
+    hash_after: int | None = None,
+    trusted: Mapping[str, int] | None = None,
+    after: int = 0,
 ) -> Iterator[LogMessage]:
-    """All entries of the stream in `folder` (`…/streams/<stream>`), in order, from the first one.
+    """All entries of the stream in `folder` (`…/streams/<stream>`), in order, from the first one;
+    or, quickly, those behind `after`: whole blocks before it are not even opened.
 
     Sequences must run from 1 without a gap. Hashes are checked of the records behind the sequence
     `hash_after`: 0 for all, None for none; and of these not the records within the first bytes of
     a block, by its name, that `trusted` speaks of. Raises StoreMissing, and StoreDamaged at the
     first bad position, after everything before it was yielded.
     """
-    blocks = blocks_of(folder)
-    last = 0
+    blocks, last = _blocks_behind(blocks_of(folder), after)
     for block in blocks:
         is_last = block == blocks[-1]
         within = (trusted or {}).get(block.name, 0)
@@ -106,7 +112,35 @@ def scan_store(
             folder.name, block, last, is_last=is_last, hash_after=hash_after, trusted=within
         ):
             last = entry.sequence
-            yield entry
+            if last > after:
+                yield entry
+
+
+def before_last_block(folder: Path) -> int:
+    """The sequence before the last block's first entry: what follows it is quickly read. Raises
+    StoreMissing."""
+    return _blocks_behind(blocks_of(folder), LONGEST_LOG)[1]
+
+
+def _blocks_behind(blocks: list[Path], after: int) -> tuple[list[Path], int]:
+    """The blocks that hold what stands behind a sequence, and the sequence before the first of
+    them."""
+    if after:
+        for number in range(len(blocks) - 1, 0, -1):
+            first = _first_sequence(blocks[number])
+            if first is not None and first <= after + 1:
+                return blocks[number:], first - 1
+    return blocks, 0
+
+
+def _first_sequence(block: Path) -> int | None:
+    """What a block begins with; None where that is no plain record."""
+    with block.open("rb") as file:
+        raw = file.read(HEAD.size)
+    if len(raw) < HEAD.size or raw.startswith(COMPRESSED):
+        return None
+    sequence = int(HEAD.unpack(raw)[1])
+    return sequence if 0 < sequence < LONGEST_LOG else None
 
 
 def has_store(folder: Path) -> bool:

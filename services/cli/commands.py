@@ -1,0 +1,84 @@
+"""What every verb of `sabot` is run by: errors in one line, exit codes, the log of a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from services.kernel.log import Log
+
+T = TypeVar("T")
+
+EXIT_CODES = (
+    "Exit codes: 0 all is right; 1 something is wrong (differences, damage, a folder in use); "
+    "2 the command was not understood."
+)
+RIGHT, WRONG, USAGE = 0, 1, 2
+INTERRUPTED = 130
+"""As shells have it for Ctrl-C."""
+
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="The data folder.", file_okay=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+DATA = Path("data")
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Errors that are expected become one line and exit code 1."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read our output has enough of it.
+        sys.stderr.close()
+        raise typer.Exit(RIGHT) from None
+    except Exception as error:
+        from services.cli.failures import in_one_line
+
+        told = in_one_line(error)
+        if told is None:
+            raise
+        print(f"sabot: {told}", file=sys.stderr)
+        raise typer.Exit(WRONG) from None
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a verb's work; expected errors as `plainly` has them."""
+    with plainly():
+        return asyncio.run(work)
+    raise typer.Exit(WRONG)  # never reached: plainly ends otherwise
+
+
+def dump(what: Any) -> None:
+    """One line of JSON."""
+    print(json.dumps(what, ensure_ascii=False))
+
+
+@asynccontextmanager
+async def opened(
+    data: Path, *, hash_all: bool = False
+) -> AsyncIterator[tuple[Log, Mapping[int, bytes]]]:
+    """The log of a folder, checked where it is raw, and the entries that were accepted."""
+    from services.cli.log_source import open_source, witnesses_of
+    from services.cli.progress import progress
+    from services.kernel.accepted import read_accepted
+
+    accepted = read_accepted(data).entries
+    known = max((seen.sequence for seen in witnesses_of(data).values()), default=None)
+    with progress("checking") as shown:
+        async with open_source(
+            data, check=True, hash_all=hash_all, progress=lambda done: shown(done, known)
+        ) as log:
+            shown.close()
+            yield log, accepted

@@ -1,0 +1,87 @@
+"""Where a tool begins to fold: at a snapshot that the log names, as a start of the fleet does, or
+at the beginning."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from sabot.log.v1 import events_pb2
+from services.audit.snapshots import EVERY_ENTRIES
+from services.events import event_types
+from services.kernel.event import Core
+from services.kernel.log import Log
+from services.kernel.reader import LogBroken, LogReader, ReaderState
+from services.kernel.recovery import entries_until
+from services.kernel.snapshot import SnapshotFolder, SnapshotSet, SnapshotUnusable, reader_of
+
+NAMED_WITHIN = EVERY_ENTRIES
+"""Entries behind a snapshot among which it is looked for by name: it is named within seconds, and
+after so many entries there is the next one."""
+
+
+async def start_for(
+    log: Log,
+    folder: Path,
+    cores: Collection[Core],  # type: ignore[type-arg]  # of any state
+    fits: Callable[[ReaderState], bool],
+    last: int,
+    accepted: Mapping[int, bytes] | None = None,
+) -> SnapshotSet | None:
+    """The newest snapshot of these cores that fits, is whole and is named in the log by its digest;
+    None: fold from the beginning. `last`: where the log ends."""
+    for one in SnapshotFolder(folder).sets():
+        try:
+            reader = reader_of(next(iter(one.raw.values())))
+            for core in cores:
+                one.decode(core)
+        except SnapshotUnusable:
+            continue
+        if one.sequence > last or not fits(reader):
+            continue
+        if await is_named(log, one, {core.service for core in cores}, last, accepted):
+            return one
+    return None
+
+
+async def is_named(
+    log: Log,
+    snapshots: SnapshotSet,
+    services: Collection[str],
+    last: int,
+    accepted: Mapping[int, bytes] | None = None,
+) -> bool:
+    """Whether the log says of each service's part that audit took it, at this chain hash."""
+    reader = LogReader(
+        log.cell, event_types(), reader_of(next(iter(snapshots.raw.values()))), accepted
+    )
+    head = reader.state.head
+    missing = {snapshots.name_of(service) for service in services}
+    try:
+        async for entries in entries_until(
+            log, reader, min(last, snapshots.sequence + NAMED_WITHIN)
+        ):
+            for entry in entries:
+                if entry.service != "audit" or not entry.is_input:
+                    continue
+                for event in entry.events:
+                    body = event.body
+                    if isinstance(body, events_pb2.RecordSnapshot) and body.head == head:
+                        missing.discard((body.service, body.sequence, body.digest))
+            if not missing:
+                return True
+            await asyncio.sleep(0)
+    except LogBroken:
+        return False  # Of another log; a reading from the beginning names what is broken.
+    return False
+
+
+def reader_at(
+    log: Log, snapshots: SnapshotSet | None, accepted: Mapping[int, bytes] | None
+) -> LogReader:
+    """A reader that goes on behind a snapshot, or begins."""
+    if snapshots is None:
+        return LogReader(log.cell, event_types(), accepted=accepted)
+    state = reader_of(next(iter(snapshots.raw.values())))
+    return LogReader(log.cell, event_types(), state, accepted)
