@@ -141,6 +141,12 @@ def table_faults(spec: spec_pb2.TableSpec) -> list[str]:
         faults.append("the pacing is missing")
     if spec.pacing.betting_window_ms > MAX_WINDOW_MS or spec.pacing.pause_ms > MAX_WINDOW_MS:
         faults.append(f"the betting window and the pause are at most {MAX_WINDOW_MS} ms")
+    if spec.pacing.action_ms > MAX_WINDOW_MS:
+        faults.append(f"the time for an action is at most {MAX_WINDOW_MS} ms")
+    blackjack = spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK
+    if blackjack and spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR:
+        # A scanner that tells every card would tell the hole card too, before its time (VIS-3).
+        faults.append("blackjack is dealt from a virtual shoe only")
     return faults
 
 

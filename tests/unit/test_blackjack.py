@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from sabot.rules.v1 import rule_set_pb2
+from sabot.table.v1 import spec_pb2
 from services.games import blackjack, catalogue
 from services.games.blackjack import (
     DEALER,
@@ -42,8 +43,9 @@ from services.games.blackjack import (
 from services.games.blackjack_result import decided_of, options_of, result_of
 from services.games.blackjack_strategy import Advice, advice
 from services.games.cards import CARDS, RANKS, pack
-from services.games.rule_set_faults import rule_set_faults
+from services.games.rule_set_faults import rule_set_faults, table_faults
 from services.games.rule_sets import named
+from tests.unit.blackjack_facts import spec
 
 DEFAULT = Options()
 BOTH = Options(Peek.BOTH)
@@ -403,6 +405,18 @@ def test_bj_15_no_round_takes_more_cards_than_lie_behind_the_cut_card() -> None:
     assert not rule_set_faults(catalogue.blackjack(cut_depth=used))
     assert rule_set_faults(catalogue.blackjack(cut_depth=used - 1)) == [
         "cut depth 136 is under 137"
+    ]
+
+
+def test_vis_3_blackjack_is_not_fed_from_the_floor() -> None:
+    """A scanner would tell the hole card."""
+    of = spec()
+    assert table_faults(of) == []
+    of.origin = spec_pb2.OUTCOME_ORIGIN_FLOOR
+    of.pacing.action_ms = 600_001
+    assert table_faults(of) == [
+        "the time for an action is at most 600000 ms",
+        "blackjack is dealt from a virtual shoe only",
     ]
 
 
