@@ -1,7 +1,7 @@
 """`sabot rng-report`: the statistical proof of what shoes, wheels and dice are drawn from.
 
 It draws as the custodian does: from the same generator, watched in the same way, by the same
-`below`. What it finds is judged by services.rng; docs/randomness.md tells how to read it.
+functions. What it finds is judged by services.rng; docs/randomness.md tells how to read it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Any, NamedTuple, TextIO
 
 from services.games.cards import CARDS_PER_DECK, pack
 from services.rng.findings import CONFIDENCE, Finding, Verdict, judged
-from services.rng.games import DICE, FACES, POCKETS, dice_findings, wheel_findings
+from services.rng.games import DICE, dice_findings, wheel_findings
 from services.rng.plot import picture
 from services.rng.shuffles import Shuffles
 from services.shoe.custodian import system_generator
 from services.shoe.domain.order import orders_of, unranked
 from services.shoe.generator import Generator
+from services.shoe.tossing import drawn_dice, drawn_number
 
 DECKS = 8
 """Of every shoe that is dealt."""
@@ -47,8 +48,8 @@ class Sources:
     """The places of the unshuffled pack, in dealing order."""
     spin: Callable[[], int]
     """A pocket, 0 to 36."""
-    die: Callable[[], int]
-    """A face, 0 to 5."""
+    roll: Callable[[], Sequence[int]]
+    """Three faces, 1 to 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def sources_of(generator: Generator, decks: int = DECKS) -> Sources:
     cards = decks * CARDS_PER_DECK
     return Sources(
         shoe=lambda: unranked(generator.below(orders_of(cards)), cards),
-        spin=lambda: generator.below(POCKETS),
-        die=lambda: generator.below(FACES),
+        spin=lambda: drawn_number(generator.below),
+        roll=lambda: drawn_dice(generator.below),
     )
 
 
@@ -96,7 +97,7 @@ def drawn(
     tell(f"drawing {sizes.spins:,} spins")
     spins = bytes(sources.spin() for _ in range(sizes.spins))
     tell(f"drawing {sizes.rolls:,} rolls")
-    faces = bytes(sources.die() for _ in range(DICE * sizes.rolls))
+    faces = bytes(face - 1 for _ in range(sizes.rolls) for face in sources.roll())
     if raw is not None:
         raw.writelines(f"spin {spin}\n" for spin in spins)
         for start in range(0, len(faces), DICE):

@@ -36,9 +36,10 @@ comes less than once in 2⁴⁰."""
 LEAST_UNEVEN = 1760
 """So little comes less than once in 2⁴⁰: what counts is even, chance is not."""
 PIECE = 16
-"""Bytes that never come twice: a new piece is one of those remembered once in 2¹¹⁴."""
+"""Bytes that never come twice: a new piece is one of those remembered once in 2¹¹⁴. No number is
+drawn from fewer, so that a source that is stuck or begins anew is found out by a single spin."""
 REMEMBERED = 16_384
-"""Pieces, about 2.5 MB: those of the last 600 shoes, or of 260,000 spins of a wheel."""
+"""Pieces, about 2.5 MB: those of the last 600 shoes, or of 16,000 spins of a wheel."""
 START_DRAW, START_DRAWS = 512, 8
 """The first sample, one block. In several draws, so that a source that begins anew with each is
 found out."""
@@ -90,7 +91,7 @@ class Generator:
 
     def below(self, bound: int) -> int:
         """A uniform integer from 0 to below the bound. Raises GeneratorFailed."""
-        size = word_bytes(bound)
+        size = max(PIECE, word_bytes(bound))
         return below(bound, size * 8, lambda: int.from_bytes(self.draw(size), "big"))
 
     def _start(self) -> None:

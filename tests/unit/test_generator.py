@@ -14,13 +14,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
+from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
+from services.games import catalogue
 from services.games.cards import pack
 from services.kernel.key_file import load_or_create_keys
 from services.kernel.shells import Shells
 from services.shoe import generator as module
 from services.shoe.custodian import GENERATOR, Custodian, system_generator
+from services.shoe.domain.core import CORE
 from services.shoe.domain.order import orders_of, unranked
 from services.shoe.generator import (
     BLOCK,
@@ -38,8 +42,11 @@ from services.shoe.generator import (
     Stream,
     word_bytes,
 )
+from tests.unit.deciding import Deciding
 from tests.unit.shoe_facts import called, closed, round_opened
 from tests.unit.test_custodian import RING, custodian, fresh, ready, seeded
+from tests.unit.test_tosses import opened, roll_called, spin_called
+from tests.unit.test_tosses import round_opened as toss_round_opened
 
 Source = Callable[[int], bytes]
 START = START_DRAW * START_DRAWS
@@ -163,12 +170,12 @@ def drawn_until_failure(watched: Generator, bound: int, most: int) -> list[int]:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_source_that_breaks_later_is_found_while_it_draws(name: str) -> None:
-    """Within two blocks, and 16 periods of one that repeats: pieces are cut anew in each draw."""
+    """Within two blocks; one that repeats, within 16 periods: its pieces are cut anew each time."""
     make, _ = BROKEN[name]
     watched = Generator(breaking_after(make(), START + 2_000))
     assert not watched.problem
-    spins = drawn_until_failure(watched, 37, 2_000 + 2 * BLOCK + PIECE * 1_000)
-    assert len(spins) >= 1_500
+    spins = drawn_until_failure(watched, 37, (2_000 + 2 * BLOCK + PIECE * 1_000) // PIECE)
+    assert len(spins) >= 2_000 // PIECE
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -178,6 +185,11 @@ def test_shoes_of_a_source_that_breaks_later_are_not_drawn(name: str) -> None:
     shoes = drawn_until_failure(watched, orders_of(416), 40)
     assert len(shoes) >= 4
     assert len(set(shoes)) == len(shoes)
+
+
+@pytest.mark.parametrize("source", [stuck, stuck_high, beginning_anew])
+def test_a_source_that_gives_nothing_new_does_not_give_two_spins(source: Source) -> None:
+    assert len(drawn_until_failure(Generator(breaking_after(source, START)), 37, 10)) <= 1
 
 
 def test_a_sound_source_draws_on() -> None:
@@ -350,6 +362,24 @@ def test_shoes_that_stand_go_on_without_a_generator() -> None:
     game.when(*keeper.poll(game.state, 0, True)).then_only(shoe.CardsDealt)
     game.given(closed(1))
     assert list(keeper.problems) == [GENERATOR]
+
+
+@pytest.mark.parametrize(
+    ("opening", "call"),
+    [(catalogue.roulette(), spin_called()), (catalogue.sicbo(), roll_called())],
+    ids=["wheel", "dice"],
+)
+def test_with_a_broken_generator_no_wheel_is_spun_and_no_dice_are_rolled(
+    opening: rule_set_pb2.RuleSet, call: Message
+) -> None:
+    game = Deciding(CORE).given(opened(opening), toss_round_opened(), call)
+    sound = Custodian("c1", RING, Generator(seeded(1)))
+    assert len(sound.poll(game.state, 0, True)) == 1
+    broken = Custodian("c1", RING, Generator(breaking_after(stuck, START)))
+    assert broken.problems == {}
+    for second in range(5):
+        assert broken.poll(game.state, second * SECOND_US, True) == []
+    assert list(broken.problems) == [GENERATOR]
 
 
 def test_another_custodian_with_a_sound_generator_seals() -> None:

@@ -16,18 +16,25 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from sabot.log.v1 import entry_pb2
+from sabot.shoe.v1 import events_pb2 as shoes
 from services.cli import rng_report
 from services.cli.main import app
 from services.cli.main import rng_report as rng_report_command
 from services.cli.rng_report import Samples, Sizes, Sources, drawn, examined, ranks, sources_of
 from services.games.cards import pack
+from services.games.sicbo import ROLLS
+from services.kernel.event import Position
 from services.rng.findings import Finding, Verdict
 from services.rng.plot import band, colour
 from services.rng.shuffles import Shuffles
 from services.rng.tails import binomial_tails
 from services.shoe import generator
 from services.shoe.domain.order import below, orders_of, unranked
+from services.shoe.domain.state import TossKind
+from services.shoe.domain.wanted import TossWanted
 from services.shoe.generator import Generator, word_bytes
+from services.shoe.tossing import tossed
 from tests.unit.test_generator import stuck
 
 Words = Callable[[], int]
@@ -57,7 +64,7 @@ def fair(byte: Words, decks: int = 1, reduced: Callable[[int, int, Words], int] 
     return Sources(
         shoe=lambda: unranked(reduced(orders, 8 * size, lambda: word_of(byte, size)), cards),
         spin=lambda: reduced(37, 8, byte),
-        die=lambda: reduced(6, 8, byte),
+        roll=lambda: ROLLS[reduced(216, 8, byte)],
     )
 
 
@@ -119,13 +126,13 @@ def test_shoes_of_eight_decks_pass_as_often_as_is_promised() -> None:
 
 
 def modulo(bound: int, word_bits: int, word: Words) -> int:
-    """Prefers small results: 256 is 6 times 37 and 34 more."""
+    """Prefers small results: 256 is 6 times 37 and 34 more, and 216 and 40 more."""
     return word() % bound
 
 
 def test_a_reduction_by_modulo_is_found() -> None:
     sources = fair(bytes_of(random.Random(1)), reduced=modulo)
-    assert_found(verdict_of(sources, Sizes(100, 60_000, 120_000)), "wheel.pockets", "dice.faces")
+    assert_found(verdict_of(sources, Sizes(100, 60_000, 20_000)), "wheel.pockets", "dice.rolls")
 
 
 def swap_with_any(chance: random.Random, cards: int) -> list[int]:
@@ -188,7 +195,7 @@ def test_a_shuffle_that_is_not_uniform_is_found(name: str) -> None:
 def failing_shuffles(shoe: Callable[[], Sequence[int]], decks: int, shoes: int) -> set[str]:
     """Which tests fail, the wheel and the dice being fair."""
     others = fair(bytes_of(random.Random(3)))
-    sources = Sources(shoe=shoe, spin=others.spin, die=others.die)
+    sources = Sources(shoe=shoe, spin=others.spin, roll=others.roll)
     verdict = verdict_of(sources, LEAST._replace(shoes=shoes), decks)
     names = {finding.name for finding in verdict.failed}
     assert all(name.startswith("shuffle.") for name in names)
@@ -288,7 +295,7 @@ WHEELS: dict[str, tuple[Callable[[random.Random], Callable[[], int]], int, str]]
 def test_a_wheel_that_is_not_fair_is_found(name: str) -> None:
     wheel, spins, test = WHEELS[name]
     others = fair(bytes_of(random.Random(7)))
-    sources = Sources(shoe=others.shoe, spin=wheel(random.Random(8)), die=others.die)
+    sources = Sources(shoe=others.shoe, spin=wheel(random.Random(8)), roll=others.roll)
     verdict = verdict_of(sources, LEAST._replace(spins=spins))
     assert_found(verdict, f"wheel.{test}")
     assert all(finding.name.startswith("wheel.") for finding in verdict.failed)
@@ -298,15 +305,12 @@ def test_a_wheel_that_is_not_fair_is_found(name: str) -> None:
 def test_a_die_that_repeats_the_one_beside_it_is_found(often: float, rolls: int) -> None:
     chance = random.Random(9)
 
-    def faces() -> Iterator[int]:
-        while True:
-            first = chance.randrange(6)
-            yield first
-            yield first if chance.random() < often else chance.randrange(6)
-            yield chance.randrange(6)
+    def roll() -> tuple[int, ...]:
+        first, second, third = chance.choices(range(1, 7), k=3)
+        return first, first if chance.random() < often else second, third
 
     others = fair(bytes_of(random.Random(10)))
-    sources = Sources(shoe=others.shoe, spin=others.spin, die=faces().__next__)
+    sources = Sources(shoe=others.shoe, spin=others.spin, roll=roll)
     verdict = verdict_of(sources, LEAST._replace(rolls=rolls))
     assert_found(verdict, "dice.equal", "dice.interplay")
 
@@ -326,7 +330,7 @@ def test_what_repeats_within_the_samples_alone_is_found() -> None:
     numbers = cycle(random.Random(12).randbytes(14_000))
     others = fair(bytes_of(random.Random(13)))
     wheel = fair(numbers.__next__)
-    sources = Sources(shoe=others.shoe, spin=wheel.spin, die=others.die)
+    sources = Sources(shoe=others.shoe, spin=wheel.spin, roll=others.roll)
     assert_found(verdict_of(sources, LEAST._replace(spins=18_000)), "wheel.repeats")
 
 
@@ -431,12 +435,19 @@ def test_the_raw_file_holds_what_was_tested(tmp_path: Path) -> None:
 
 
 def test_the_report_draws_as_the_custodian_does() -> None:
-    """The same generator gives the same numbers to the report and to `below` and `unranked`."""
+    """The same generator gives the report the same shoes, spins and rolls as a custodian."""
     sources = sources_of(Generator(random.Random(6).randbytes))
     mirror = Generator(random.Random(6).randbytes)
     assert sources.shoe() == unranked(mirror.below(orders_of(416)), 416)
     assert [sources.spin() for _ in range(50)] == [mirror.below(37) for _ in range(50)]
-    assert [sources.die() for _ in range(50)] == [mirror.below(6) for _ in range(50)]
+    wishes = [
+        TossWanted("t1", f"t1-{number}", 1, TossKind.ROLL, Position(1, 1, 0))
+        for number in range(50)
+    ]
+    told = [tossed(wish, entry_pb2.Position(), mirror.below) for wish in wishes]
+    assert [sources.roll() for _ in range(50)] == [
+        tuple(one.dice) for one in told if isinstance(one, shoes.RecordDice)
+    ]
 
 
 def test_ranks_are_those_of_the_pack() -> None:
