@@ -67,18 +67,26 @@ def dump(what: Any) -> None:
 
 @asynccontextmanager
 async def opened(
-    data: Path, *, hash_all: bool = False
+    data: Path, *, check: bool = True, hash_all: bool = False
 ) -> AsyncIterator[tuple[Log, Mapping[int, bytes]]]:
-    """The log of a folder, checked where it is raw, and the entries that were accepted."""
+    """The log of a folder, checked where it is raw, and the entries that were accepted.
+
+    `check=False`: for who reads the log from its beginning anyway, and sees by the chain what is
+    damaged. Only its length is held against what was read of it before."""
     from services.cli.log_source import open_source, witnesses_of
     from services.cli.progress import progress
     from services.kernel.accepted import read_accepted
+    from services.kernel.store_check import StoreNotTheLog
 
     accepted = read_accepted(data).entries
     known = max((seen.sequence for seen in witnesses_of(data).values()), default=None)
     with progress("checking") as shown:
         async with open_source(
-            data, check=True, hash_all=hash_all, progress=lambda done: shown(done, known)
+            data, check=check, hash_all=hash_all, progress=lambda done: shown(done, known)
         ) as log:
             shown.close()
+            if not check and known is not None:
+                last = (await log.info(wait_s=5.0)).last_sequence
+                if last < known:
+                    raise StoreNotTheLog(last + 1, f"missing: the log was read up to {known}")
             yield log, accepted

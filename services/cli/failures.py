@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.cli.acceptance import NotAcceptable
+from services.cli.find import NothingFound
 from services.cli.inspect_state import PositionUnknown
 from services.cli.log_source import NoLog
 from services.cli.playthrough import RoundUnknown
@@ -35,6 +36,7 @@ EXPECTED = (
     LogUnavailable,
     NoLog,
     NotAcceptable,
+    NothingFound,
     OSError,
     PositionUnknown,
     ProjectionAhead,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from services.cli import incidents
 from services.cli.commands import (
     DATA,
     EXIT_CODES,
@@ -49,6 +50,9 @@ rules_app = typer.Typer(
     help="The rule sets that tables may be opened with.", epilog=EXIT_CODES, no_args_is_help=True
 )
 app.add_typer(rules_app, name="rules")
+
+
+incidents.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""The verbs for incidents on the data folder of a fleet that stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.stores import copied, flip, play, records
+from tests.fleet.test_command import sabot, told
+
+ROUNDS = 2
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a fleet that stopped in order. Never changed: copy it first."""
+    data = tmp_path_factory.mktemp("stopped") / "data"
+    play(data, ROUNDS)
+    return data
+
+
+def refused(*arguments: str | Path, code: int = 1) -> str:
+    """What a command says that refuses: one line of its own, or two of usage."""
+    done = sabot(*arguments)
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    if code == 1:
+        assert done.stderr.startswith("sabot: ")
+        assert len(done.stderr.splitlines()) == 1
+    return done.stderr
+
+
+def test_events_are_found(stopped: Path) -> None:
+    events = told("find", "--data", stopped, "--round", "t1-1")["events"]
+    assert events == sorted(events, key=lambda one: [int(n) for n in one["position"].split("/")])
+    assert events[-1]["event"] == "RoundClosed"
+    shown = sabot("find", "--data", stopped, "--round", "t1-1").stdout.splitlines()
+    assert len(shown) == len(events) + 1
+    first, last = events[0]["time"], events[-1]["time"]
+    within = told("find", "--data", stopped, "--from", first, "--to", last)["events"]
+    assert {one["position"] for one in events} <= {one["position"] for one in within}
+
+
+def test_what_cannot_be_found_is_said_in_one_line(stopped: Path, tmp_path: Path) -> None:
+    assert "concerns round t1-99" in refused("find", "--data", stopped, "--round", "t1-99")
+    refused("find", "--data", tmp_path / "none", "--round", "t1-1")
+    refused("find", "--data", stopped, code=2)
+    refused("find", "--data", stopped, "--trace", "xyz", code=2)
+    refused("find", "--data", stopped, "--from", "2026-01-01T00:00:00", code=2)
+    early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    refused("find", "--data", stopped, "--from", late, "--to", early, code=2)
+
+
+def test_a_damaged_and_a_cut_log_are_said_so(stopped: Path, tmp_path: Path) -> None:
+    data = copied(stopped, tmp_path / "data")
+    every = records(data)
+    begin, _ = every[10].parts["payload"]
+    flip(every[10].block, begin + 12, 3)
+    assert "the log is damaged" in refused("find", "--data", data, "--round", "t1-1")
+    data = copied(stopped, tmp_path / "cut")
+    cut = records(data)[-2]
+    cut.block.write_bytes(cut.block.read_bytes()[: cut.offset])
+    assert "missing" in refused("find", "--data", data, "--round", "t1-1")
