@@ -62,6 +62,10 @@ def decide(state: RulesState, event: Event) -> Answers:
     """What rules answers to an event that it has just folded."""
     body = cast("Folded", event.body)
     match body:
+        case wallet.StakeReserved():
+            # A double or a split takes effect (BJ-6, BJ-7).
+            play = body.stage == bet_pb2.STAGE_PLAY
+            return _next(state, body.table_id, body.round_id) if play else ()
         case (
             wallet.StakesSealed()
             | shoe.CardsDealt()
@@ -75,10 +79,6 @@ def decide(state: RulesState, event: Event) -> Answers:
             return _next(state, body.table_id, body.round_id)
         case floor.CardCorrected() | floor.OutcomeCorrected():
             return _corrected(state, body)
-        case wallet.StakeReserved():
-            # A double or a split takes effect (BJ-6, BJ-7).
-            play = body.stage == bet_pb2.STAGE_PLAY
-            return _next(state, body.table_id, body.round_id) if play else ()
         case (
             table.TableOpened()
             | table.RoundOpened()

@@ -12,7 +12,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.games.blackjack_result import options_of
 from services.kernel.event import Event
-from services.rules.domain.blackjack import Blackjack, follow
+from services.rules.domain.blackjack import Blackjack, Told, follow
 from services.rules.domain.corrections import follow_correction
 from services.rules.domain.events import Folded, Own
 from services.rules.domain.state import Round, RulesState, Table, running_round
@@ -22,6 +22,10 @@ def evolve(state: RulesState, event: Event) -> None:
     """Fold one event in place."""
     body = cast("Folded | Own", event.body)
     match body:
+        case wallet.StakeReserved():  # The commonest first, and nothing to any other game.
+            one = state.tables.get(body.table_id)
+            if one is not None and one.options is not None:
+                _blackjack_goes_on(state, body)
         case table.TableOpened():
             _table_opened(state, body)
         case table.RoundOpened():
@@ -51,8 +55,7 @@ def evolve(state: RulesState, event: Event) -> None:
             if running is not None:
                 _round_goes_on(running, body)
         case (
-            wallet.StakeReserved()
-            | wallet.StakeReturned()
+            wallet.StakeReturned()
             | shoe.HoleChecked()
             | table.ActionTaken()
             | rules.HoleCalled()
@@ -60,9 +63,7 @@ def evolve(state: RulesState, event: Event) -> None:
             | rules.ActionCalled()
             | rules.SideBetDecided()
         ):
-            running = running_round(state, body.table_id, body.round_id)
-            if running is not None and running.blackjack is not None:
-                follow(running.blackjack, body)
+            _blackjack_goes_on(state, body)
         case (
             floor.CardCorrected()
             | floor.OutcomeCorrected()
@@ -74,6 +75,12 @@ def evolve(state: RulesState, event: Event) -> None:
                 follow_correction(running, body)
         case _:
             assert_never(body)
+
+
+def _blackjack_goes_on(state: RulesState, body: Told) -> None:
+    running = running_round(state, body.table_id, body.round_id)
+    if running is not None and running.blackjack is not None:
+        follow(running.blackjack, body)
 
 
 def _table_opened(state: RulesState, body: table.TableOpened) -> None:
