@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from sabot.log.v1 import entry_pb2
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.event import Position
 from services.table.domain.state import TableState
 from services.table.domain.timers import timers_wanted
@@ -30,7 +31,9 @@ def _position(proto: entry_pb2.Position) -> Position:
     return Position(proto.segment, proto.sequence, proto.index)
 
 
-def _key(body: table.OpenRound | table.CloseBetting | table.TimeOutTurn) -> _Key:
+def _key(
+    body: table.OpenRound | table.CloseBetting | table.TimeOutTurn | orders.EscalateSuspension,
+) -> _Key:
     """What makes a timer the same one."""
     match body:
         case table.OpenRound():
@@ -39,6 +42,8 @@ def _key(body: table.OpenRound | table.CloseBetting | table.TimeOutTurn) -> _Key
             return (body.table_id, body.round_id, body.timer, 0)
         case table.TimeOutTurn():
             return (body.table_id, body.round_id, body.timer, body.turn)
+        case orders.EscalateSuspension():
+            return (body.table_id, body.round_id, body.asked_by.sequence, -1)
         case _:
             assert_never(body)
 

@@ -86,7 +86,7 @@ def evolve(state: LimitsState, event: Event) -> None:
         case wallets.StakeReturned():
             _release(state, body.partner_id, body)
         case limits.WithdrawalApproved():
-            holding = _holding(state, event.partner, body)
+            holding = _holding(state, body.partner_id or event.partner, body)
             if holding is not None:
                 for bet in body.bets:
                     leave(holding, bet.bet_id)
@@ -243,7 +243,8 @@ def _judge_action(
 def _judge_withdrawal(
     state: LimitsState, event: Event, body: tables.BetsWithdrawn
 ) -> limits.WithdrawalApproved | limits.WithdrawalRefused:
-    """LIM-8. Bets that are off already (refused, declined, leaving) are left out of the answer."""
+    """LIM-8. Bets that are off already (refused, declined, leaving) are left out of the answer. At
+    a table on the floor what came too late goes back, whatever the rest breaks."""
     book = state.books.get(body.round_id)
     leaving = {}
     if book is None or book.standing is not BookStanding.OPEN:
@@ -251,7 +252,7 @@ def _judge_withdrawal(
         violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
     else:
         violations = []
-        holding = book.holdings.get((event.partner, body.account_id))
+        holding = book.holdings.get((body.partner_id or event.partner, body.account_id))
         if holding is not None:
             leaving = {
                 bet.bet_id: bet
@@ -259,7 +260,7 @@ def _judge_withdrawal(
                 if (held := holding.bets.get(bet.bet_id)) is not None
                 and held.standing is not BetStanding.LEAVING
             }
-            violations = judged_rest(book, holding, leaving)
+            violations = [] if body.late else judged_rest(book, holding, leaving)
     if violations:
         return limits.WithdrawalRefused(
             request_id=body.request_id,
@@ -268,6 +269,7 @@ def _judge_withdrawal(
             round_id=body.round_id,
             bet_ids=[bet.bet_id for bet in body.bets],
             violations=violations,
+            partner_id=body.partner_id,
         )
     return limits.WithdrawalApproved(
         request_id=body.request_id,
@@ -275,6 +277,8 @@ def _judge_withdrawal(
         table_id=body.table_id,
         round_id=body.round_id,
         bets=leaving.values(),
+        partner_id=body.partner_id,
+        late=body.late,
     )
 
 

@@ -12,7 +12,8 @@ Order of refusals, each tested:
   A request whose decision failed counts as declined ever since: decided again it is FAILED, so that
   no bet comes on, or off, behind the partner's back.
 - WithdrawBets: the same down to ROUND_SUSPENDED; then NO_SUCH_BET. A suspended round stands still,
-  for withdrawals too; if it is voided, every stake goes back anyway.
+  for withdrawals too; if it is voided, every stake goes back anyway. At a table on the floor it is
+  noted, and takes effect as betting closes.
 - Act: the same down to TOO_MANY_REQUESTS; ROUND_VOIDED; NOT_YOUR_TURN while there are no turns
   (bets are taken, or the result stands); ROUND_SUSPENDED; NOT_YOUR_SEAT; NOT_YOUR_TURN (another
   seat's, one that is over or to come, insurance that is answered); ACTION_PENDING;
@@ -24,8 +25,9 @@ Order of refusals, each tested:
     orders about a round: UNKNOWN_TABLE, UNKNOWN_ROUND, ROUND_OVER, ROUND_VOIDED, then
       CloseBetting: BETTING_CLOSED, ROUND_SUSPENDED;
       SuspendRound: RESULT_ACCEPTED, ALREADY_SUSPENDED;
-      ResumeRound: NOT_SUSPENDED;
-      VoidRound: RESULT_ACCEPTED.
+      ResumeRound: NOT_SUSPENDED, CORRECTION_PENDING;
+      VoidRound: RESULT_ACCEPTED;
+      CorrectCard, CorrectOutcome: see `corrections.py`.
 
 A void takes a round from any state before its result, suspended or not.
 """
@@ -41,9 +43,12 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
+from services.table.domain.corrections import is_overtaken
 from services.table.domain.decide_bets import decide_bets, decide_withdrawal
 from services.table.domain.decide_orders import decide_order
 from services.table.domain.decide_turns import (
@@ -54,13 +59,15 @@ from services.table.domain.decide_turns import (
 )
 from services.table.domain.events import Folded
 from services.table.domain.failures import table_of_failure
+from services.table.domain.floor_close import decide_fault, go_on_closing
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import Phase, TableState, round_number, running_round
+from services.table.domain.suspensions import decide_escalation
 
 
 def decide(state: TableState, event: Event) -> Answers:
     """What the table answers to an event that it has just folded."""
-    body = cast("Folded", event.body)
+    body = cast("Folded | table.BetsWithdrawn", event.body)
     match body:
         case table.PlaceBets():
             return (decide_bets(state, event, body),)
@@ -80,6 +87,9 @@ def decide(state: TableState, event: Event) -> Answers:
             | shoe.CardsDealt()
             | rules.InsuranceOffered()
             | rules.ActionCalled()
+            | floor.CardCorrected()
+            | floor.OutcomeCorrected()
+            | floor.FloorRejected()
             | log.RetryInput()
         ):
             return ()
@@ -91,10 +101,18 @@ def decide(state: TableState, event: Event) -> Answers:
             | table.SuspendRound()
             | table.ResumeRound()
             | table.VoidRound()
+            | orders.CorrectCard()
+            | orders.CorrectOutcome()
         ):
             return decide_order(state, event, body)
         case rules.RoundResolved():
-            return _result(state, body)
+            return _result(state, event, body)
+        case floor.FloorFaultFound():
+            return decide_fault(state, event, body)
+        case table.BetsWithdrawn():
+            return go_on_closing(state, body)  # The last answer of an unfinished close, read back.
+        case orders.EscalateSuspension():
+            return decide_escalation(state, event, body)
         case wallet.RoundPaid() | wallet.RoundReturned():
             return _money_is_home(state, body)
         case shoe.CardsBurned():
@@ -111,10 +129,13 @@ def decide(state: TableState, event: Event) -> Answers:
             assert_never(body)
 
 
-def _result(state: TableState, body: rules.RoundResolved) -> Sequence[Message]:
-    """A suspended round holds its result until it is resumed."""
+def _result(state: TableState, event: Event, body: rules.RoundResolved) -> Sequence[Message]:
+    """A suspended round holds its result until it is resumed; one that was given before something
+    was corrected does not count."""
     running = running_round(state, body.table_id, body.round_id)
     if running is None or running.phase is not Phase.DEALING or running.suspended:
+        return ()
+    if is_overtaken(running, event.cause):
         return ()
     return (
         table.ResultAccepted(table_id=body.table_id, round_id=body.round_id, result=body.result),

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.event import Event
 from services.table.domain.booking import booked
 from services.table.domain.requests import place_of
@@ -25,7 +26,10 @@ def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Messa
         one, running = found
         bets = _bets_to_book(one, running, event, body)
         if isinstance(bets, list):
-            return _placed(running, body, bets)
+            placed = _placed(running, body, bets)
+            if running.at_floor is not None:
+                placed.edge_time_us = event.edge_us
+            return placed
         refusal = bets
     else:
         refusal = found
@@ -84,7 +88,8 @@ def _seats_are_free(running: Round, who: tuple[str, str], bets: Sequence[bet_pb2
 def _window_refusal(running: Round) -> table.Refusal.ValueType | None:
     if running.phase is Phase.VOIDED:
         return table.REFUSAL_ROUND_VOIDED
-    if running.phase is not Phase.BETTING:
+    closing = running.at_floor is not None and running.at_floor.closing is not None
+    if running.phase is not Phase.BETTING or closing:
         return table.REFUSAL_BETTING_CLOSED
     if running.suspended:
         return table.REFUSAL_ROUND_SUSPENDED
@@ -92,7 +97,8 @@ def _window_refusal(running: Round) -> table.Refusal.ValueType | None:
 
 
 def decide_withdrawal(state: TableState, event: Event, body: table.WithdrawBets) -> Message:
-    """One answer to WithdrawBets: all of the bets named or none; none named: all that are on."""
+    """One answer to WithdrawBets: all of the bets named or none; none named: all that are on. At a
+    table on the floor it is noted, and takes effect as betting closes."""
     found = place_of(state, event, body)
     if isinstance(found, log.RequestRepeated):
         return found
@@ -101,6 +107,15 @@ def decide_withdrawal(state: TableState, event: Event, body: table.WithdrawBets)
         refusal = _window_refusal(running)
         if refusal is None:
             bets = _asked_back(running, event, body)
+            if bets and running.at_floor is not None:
+                return orders.WithdrawalNoted(
+                    request_id=body.request_id,
+                    account_id=body.account_id,
+                    table_id=body.table_id,
+                    round_id=body.round_id,
+                    bets=bets,
+                    edge_time_us=event.edge_us,
+                )
             if bets:
                 return table.BetsWithdrawn(
                     request_id=body.request_id,
@@ -124,6 +139,9 @@ def decide_withdrawal(state: TableState, event: Event, body: table.WithdrawBets)
 def _asked_back(running: Round, event: Event, body: table.WithdrawBets) -> list[bet_pb2.Bet]:
     """The bets that a withdrawal names; empty where one of them is not on, or is named twice."""
     live = running.accounts[event.partner, body.account_id].live
+    if running.at_floor is not None:
+        noted = {bet_id for one in running.at_floor.noted for bet_id in one.bet_ids}
+        live = {bet_id: bet for bet_id, bet in live.items() if bet_id not in noted}
     bet_ids = list(body.bet_ids) or list(live)
     if len(frozenset(bet_ids)) != len(bet_ids):
         return []

@@ -10,10 +10,13 @@ from google.protobuf.message import Message
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from services.games.rule_set_faults import table_faults
-from services.kernel.event import Event
+from services.kernel.event import Answers, Event
 from services.kernel.requests import Standing
+from services.table.domain.corrections import ordered, why_not_corrected
 from services.table.domain.events import Order, RoundOrder
+from services.table.domain.floor_close import close_by_call, close_by_timer
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import (
     MAX_KNOWN_TABLES,
@@ -28,12 +31,12 @@ MAX_DETAIL = 2000
 """Characters of what is wrong with a table's rules: enough for a person to begin with."""
 
 
-def decide_order(state: TableState, event: Event, body: Order) -> Sequence[Message]:
+def decide_order(state: TableState, event: Event, body: Order) -> Answers:
     """The answers to an operator's order, or to a timer."""
     if isinstance(body, table.OpenRound) and body.source == table.SOURCE_TIMER:
         return (_timer_opens(state, body),)
     if isinstance(body, table.CloseBetting) and body.source == table.SOURCE_TIMER:
-        return (_timer_closes(state, body),)
+        return _timer_closes(state, body)
     repeated = _repeated(state, event, body)
     if repeated is not None:
         return (repeated,)
@@ -45,8 +48,14 @@ def decide_order(state: TableState, event: Event, body: Order) -> Sequence[Messa
         case table.OpenRound():
             return (_open_round(state, body),)
         case table.CloseBetting():
-            return (_close_betting(state, body),)
-        case table.SuspendRound() | table.ResumeRound() | table.VoidRound():
+            return _close_betting(state, event, body)
+        case (
+            table.SuspendRound()
+            | table.ResumeRound()
+            | table.VoidRound()
+            | orders.CorrectCard()
+            | orders.CorrectOutcome()
+        ):
             return _round_order(state, body)
         case _:
             assert_never(body)
@@ -179,32 +188,45 @@ def _about(
     return table.REFUSAL_ROUND_VOIDED if running.phase is Phase.VOIDED else running
 
 
-def _close_betting(state: TableState, body: table.CloseBetting) -> Message:
+def _close_betting(state: TableState, event: Event, body: table.CloseBetting) -> Answers:
     running = _about(state, body)
     if not isinstance(running, Round):
-        return _rejected(body, running)
-    if running.phase is not Phase.BETTING:
-        return _rejected(body, table.REFUSAL_BETTING_CLOSED)
+        return (_rejected(body, running),)
+    if running.phase is not Phase.BETTING or _closes(running):
+        return (_rejected(body, table.REFUSAL_BETTING_CLOSED),)
     if running.suspended:
-        return _rejected(body, table.REFUSAL_ROUND_SUSPENDED)
-    return table.BettingClosed(
-        table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_OPERATOR
+        return (_rejected(body, table.REFUSAL_ROUND_SUSPENDED),)
+    if running.at_floor is not None:
+        return close_by_call(event, running, body)
+    return (
+        table.BettingClosed(
+            table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_OPERATOR
+        ),
     )
 
 
-def _timer_closes(state: TableState, body: table.CloseBetting) -> Message:
+def _closes(running: Round) -> bool:
+    """Whether betting is closing, in more steps than one."""
+    return running.at_floor is not None and running.at_floor.closing is not None
+
+
+def _timer_closes(state: TableState, body: table.CloseBetting) -> Answers:
     running = _about(state, body)
     if not isinstance(running, Round):
         unknown = (table.REFUSAL_UNKNOWN_TABLE, table.REFUSAL_UNKNOWN_ROUND)
         if running in unknown:
-            return _ignored(log.IGNORED_REASON_UNKNOWN)
-        return _ignored(log.IGNORED_REASON_ALREADY_DONE)
-    if running.phase is not Phase.BETTING:
-        return _ignored(log.IGNORED_REASON_ALREADY_DONE)
+            return (_ignored(log.IGNORED_REASON_UNKNOWN),)
+        return (_ignored(log.IGNORED_REASON_ALREADY_DONE),)
+    if running.phase is not Phase.BETTING or _closes(running):
+        return (_ignored(log.IGNORED_REASON_ALREADY_DONE),)
     if running.suspended or running.closes_at_us is None or body.timer != running.timer:
-        return _ignored(log.IGNORED_REASON_NOT_NOW)
-    return table.BettingClosed(
-        table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_TIMER
+        return (_ignored(log.IGNORED_REASON_NOT_NOW),)
+    if running.at_floor is not None:
+        return close_by_timer(body.table_id, running)
+    return (
+        table.BettingClosed(
+            table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_TIMER
+        ),
     )
 
 
@@ -226,11 +248,18 @@ def _round_order(state: TableState, body: RoundOrder) -> Sequence[Message]:
         case table.ResumeRound():
             if not running.suspended:
                 return (_rejected(body, table.REFUSAL_NOT_SUSPENDED),)
+            if running.at_floor is not None and running.at_floor.correcting:
+                return (_rejected(body, table.REFUSAL_CORRECTION_PENDING),)
             return _resumed(state, running, body)
         case table.VoidRound():
             if running.phase is Phase.PAYING and not running.unsettled:
                 return (_rejected(body, table.REFUSAL_RESULT_ACCEPTED),)
             return (voided(body.table_id, running, body.reason),)
+        case orders.CorrectCard() | orders.CorrectOutcome():
+            refusal = why_not_corrected(running)
+            if refusal is not None:
+                return (_rejected(body, refusal),)
+            return (ordered(running, body),)
         case _:
             assert_never(body)
 

@@ -10,7 +10,9 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 
 Order = (
@@ -21,10 +23,18 @@ Order = (
     | table.SuspendRound
     | table.ResumeRound
     | table.VoidRound
+    | orders.CorrectCard
+    | orders.CorrectOutcome
 )
 """Operators' inputs; timers send two of them."""
 
-RoundOrder = table.SuspendRound | table.ResumeRound | table.VoidRound
+RoundOrder = (
+    table.SuspendRound
+    | table.ResumeRound
+    | table.VoidRound
+    | orders.CorrectCard
+    | orders.CorrectOutcome
+)
 """Orders about a round that only operators give."""
 
 PartnerRequest = table.PlaceBets | table.WithdrawBets | table.Act
@@ -44,6 +54,10 @@ Foreign = (
     | shoe.CutCardReached
     | shoe.ShoeRanOut
     | shoe.ShoeClosed
+    | floor.FloorFaultFound
+    | floor.CardCorrected
+    | floor.OutcomeCorrected
+    | floor.FloorRejected
     | rules.InsuranceOffered
     | rules.ActionCalled
     | rules.RoundResolved
@@ -57,6 +71,10 @@ Own = (
     | table.BetsRejected
     | table.BetsWithdrawn
     | table.WithdrawalRejected
+    | orders.WithdrawalNoted
+    | orders.CardCorrectionOrdered
+    | orders.OutcomeCorrectionOrdered
+    | orders.SuspensionEscalated
     | table.ActionTaken
     | table.ActionRejected
     | table.InsuranceClosed
@@ -75,7 +93,7 @@ Own = (
 )
 """The table's answers."""
 
-Folded = PartnerRequest | table.TimeOutTurn | Order | Foreign
+Folded = PartnerRequest | table.TimeOutTurn | orders.EscalateSuspension | Order | Foreign
 
 FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))
 ANSWERS: frozenset[type[Message]] = frozenset(get_args(Own))

@@ -9,11 +9,23 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.requests import Standing
+from services.table.domain.corrections import is_overtaken
 from services.table.domain.events import Folded, Order, Own, PartnerRequest
+from services.table.domain.evolve_floor import (
+    begin_suspension,
+    end_suspension,
+    follow_floor,
+    note_closing,
+    note_placed,
+    opened_at_floor,
+)
+from services.table.domain.evolve_shoe import forget_shoe, shoe_goes_on
 from services.table.domain.evolve_turns import (
     OffTheTable,
     bet_ids_of,
@@ -40,7 +52,6 @@ from services.table.domain.state import (
     Round,
     Table,
     TableState,
-    round_number,
     running_round,
 )
 
@@ -82,6 +93,8 @@ def evolve(state: TableState, event: Event) -> None:
             | table.SuspendRound()
             | table.ResumeRound()
             | table.VoidRound()
+            | orders.CorrectCard()
+            | orders.CorrectOutcome()
         ):
             _keep_order(state, event, body)
         case table.TableOpened():
@@ -99,11 +112,21 @@ def evolve(state: TableState, event: Event) -> None:
             | table.ResultAccepted()
             | table.RoundVoided()
         ):
-            running = running_round(state, body.table_id, body.round_id)
-            if running is not None:
-                _round_goes_on(state.tables[body.table_id], running, event, body)
+            _round_goes_on(state, event, body)
         case rules.RoundResolved():
-            _hold_result(state, body)
+            _hold_result(state, event, body)
+        case (
+            orders.CardCorrectionOrdered()
+            | orders.OutcomeCorrectionOrdered()
+            | floor.CardCorrected()
+            | floor.OutcomeCorrected()
+            | floor.FloorRejected()
+            | floor.FloorFaultFound()
+            | orders.WithdrawalNoted()
+            | orders.EscalateSuspension()
+            | orders.SuspensionEscalated()
+        ):
+            follow_floor(state, event, body)
         case (
             shoe.ShoeOpened()
             | shoe.CardsBurned()
@@ -112,7 +135,7 @@ def evolve(state: TableState, event: Event) -> None:
             | shoe.ShoeRanOut()
             | shoe.ShoeClosed()
         ):
-            _shoe_goes_on(state, body)
+            shoe_goes_on(state, body)
         case log.InputFailed():
             _settlement_failed(state, event, body)
             _bets_failed(state, event, body)
@@ -184,21 +207,28 @@ def _bets_placed(state: TableState, event: Event, body: table.BetsPlaced) -> Non
     for bet in body.bets:
         live[bet.bet_id] = PlacedBet(bet.bet, bet.stake_minor, bet.position, bet.announced)
     running.bets_placed += len(body.bets)
+    note_placed(running, body)
     if running.seated:
         take_seats(running, who, body.bets)
 
 
 def _account(
-    state: TableState, event: Event, table_id: str, round_id: str, account_id: str
+    state: TableState, event: Event, body: table.BetsWithdrawn | limits.WithdrawalRefused
 ) -> AccountBets | None:
-    running = running_round(state, table_id, round_id)
-    return running.accounts.get((event.partner, account_id)) if running is not None else None
+    """On the floor bets go back as betting closes: then the body says whose they are."""
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None:
+        return None
+    return running.accounts.get((body.partner_id or event.partner, body.account_id))
 
 
 def _bets_withdrawn(state: TableState, event: Event, body: table.BetsWithdrawn) -> None:
-    account = _account(state, event, body.table_id, body.round_id, body.account_id)
-    if account is None:
+    running = running_round(state, body.table_id, body.round_id)
+    account = _account(state, event, body)
+    if running is None or account is None:
         return
+    if body.HasField("close"):
+        note_closing(running, body.close)
     for bet in body.bets:
         if account.live.pop(bet.bet_id, None) is not None:
             account.withdrawing[bet.bet_id] = PlacedBet(
@@ -207,7 +237,7 @@ def _bets_withdrawn(state: TableState, event: Event, body: table.BetsWithdrawn) 
 
 
 def _withdrawal_refused(state: TableState, event: Event, body: limits.WithdrawalRefused) -> None:
-    account = _account(state, event, body.table_id, body.round_id, body.account_id)
+    account = _account(state, event, body)
     if account is None:
         return
     for bet_id in body.bet_ids:
@@ -225,7 +255,8 @@ def _bets_gone(
     running = running_round(state, body.table_id, body.round_id)
     if running is None:
         return
-    account = running.accounts.get((event.partner, body.account_id))
+    partner = body.partner_id if isinstance(body, limits.WithdrawalApproved) else ""
+    account = running.accounts.get((partner or event.partner, body.account_id))
     if account is None:
         return
     for bet_id in bet_ids:
@@ -306,7 +337,7 @@ def _table_closed(state: TableState, body: table.TableClosed) -> None:
     one.is_open = False
     one.next_due_us = None
     if one.running is None:
-        _forget_shoe(one)
+        forget_shoe(one)
 
 
 def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> None:
@@ -321,6 +352,7 @@ def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> N
         closes_at_us=closes_at_us,
         asked_at=event.cause or UNLOGGED,
         seated=one.spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK,
+        at_floor=opened_at_floor(one.spec, event),
     )
     one.number = body.number
     one.next_due_us = None
@@ -329,8 +361,7 @@ def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> N
 
 
 def _round_goes_on(
-    one: Table,
-    running: Round,
+    state: TableState,
     event: Event,
     body: table.BettingClosed
     | table.RoundSuspended
@@ -338,17 +369,21 @@ def _round_goes_on(
     | table.ResultAccepted
     | table.RoundVoided,
 ) -> None:
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None:
+        return
     match body:
         case table.BettingClosed():
             running.phase = Phase.DEALING
             running.closes_at_us = None
+            note_closing(running, None)
         case table.RoundSuspended():
-            running.suspended = True
+            begin_suspension(running, event)
             running.closes_at_us = None
             hold_turn(running)
         case table.RoundResumed():
-            running.suspended = False
-            resume_turn(one, running, event)
+            end_suspension(running)
+            resume_turn(state.tables[body.table_id], running, event)
             if body.closes_after_ms:
                 running.closes_at_us = event.time_us + body.closes_after_ms * 1000
                 running.timer = body.timer
@@ -358,7 +393,7 @@ def _round_goes_on(
             running.held = None
         case table.RoundVoided():
             running.phase = Phase.VOIDED
-            running.suspended = False
+            end_suspension(running)
             running.held = None
             running.closes_at_us = None
             running.turn = None
@@ -366,9 +401,11 @@ def _round_goes_on(
             assert_never(body)
 
 
-def _hold_result(state: TableState, body: rules.RoundResolved) -> None:
+def _hold_result(state: TableState, event: Event, body: rules.RoundResolved) -> None:
     running = running_round(state, body.table_id, body.round_id)
-    if running is not None and running.suspended and running.phase is Phase.DEALING:
+    if running is None or not running.suspended or running.phase is not Phase.DEALING:
+        return
+    if not is_overtaken(running, event.cause):
         running.held = body.result
 
 
@@ -407,71 +444,7 @@ def _round_closed(state: TableState, event: Event, body: table.RoundClosed) -> N
     if one.rounds_left == 0:
         one.shoe_ready = False
     if not one.is_open:
-        _forget_shoe(one)
+        forget_shoe(one)
     if body.HasField("opens_after_ms"):
         one.next_due_us = event.time_us + body.opens_after_ms * 1000
         one.next_asked_at = event.cause or UNLOGGED
-
-
-# ---- the shoe ----------------------------------------------------------------------------------
-
-
-def _forget_shoe(one: Table) -> None:
-    one.shoe_id = ""
-    one.shoe_ready = False
-    one.shoe_rounds = 0
-    one.rounds_left = None
-    one.last_uncounted = False
-
-
-def _shoe_goes_on(
-    state: TableState,
-    body: shoe.ShoeOpened
-    | shoe.CardsBurned
-    | shoe.CardsDealt
-    | shoe.CutCardReached
-    | shoe.ShoeRanOut
-    | shoe.ShoeClosed,
-) -> None:
-    one = state.tables.get(body.table_id)
-    if one is None:
-        return
-    match body:
-        case shoe.ShoeOpened():
-            if one.is_open:
-                _forget_shoe(one)
-                one.shoe_id = body.shoe_id
-                one.shoe_ready = body.ready
-        case shoe.CardsDealt():
-            if one.running is not None and one.running.round_id == body.round_id:
-                one.running.cards_left_shoe = True
-        case shoe.CardsBurned():
-            if body.shoe_id != one.shoe_id:
-                pass
-            elif body.reason == shoe.BURN_REASON_SHOE_START:
-                one.shoe_ready = True
-            elif one.running is not None and (
-                one.running.phase is Phase.VOIDED or body.reason == shoe.BURN_REASON_NOT_CALLED
-            ):
-                one.running.cards_left_shoe = True
-            elif one.last_uncounted:
-                one.shoe_rounds += 1
-                one.last_uncounted = False
-        case shoe.CutCardReached():
-            if body.shoe_id == one.shoe_id:
-                # The shoe may say so only after later rounds were opened: of a voided round, whose
-                # cards it was still burning. Those count against what may follow.
-                since = one.number - round_number(body.table_id, body.round_id)
-                one.rounds_left = max(body.rounds_left - since, 0)
-                if one.running is None and one.rounds_left == 0:
-                    one.shoe_ready = False
-        case shoe.ShoeRanOut():
-            if body.shoe_id == one.shoe_id:
-                one.rounds_left = 0
-                if one.running is None:
-                    one.shoe_ready = False
-        case shoe.ShoeClosed():
-            if body.shoe_id == one.shoe_id:
-                _forget_shoe(one)
-        case _:
-            assert_never(body)

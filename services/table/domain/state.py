@@ -13,6 +13,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import spec_pb2
 from services.kernel.event import UNLOGGED, Position
 from services.kernel.requests import RequestIds
+from services.table.domain.floor_state import FloorRound
 from services.table.domain.turns import Seat, Turn
 
 MAX_OPEN_TABLES = 500
@@ -74,6 +75,12 @@ class Round:
     shoe_id: str
     phase: Phase = Phase.BETTING
     suspended: bool = False
+    suspended_us: int | None = None
+    """Since when, in log time."""
+    suspended_by: Position = UNLOGGED
+    """What the suspension answered: a timer about another one is late."""
+    escalated: bool = False
+    """Whether this suspension has lasted so long that it was told (rule INC-2)."""
     held: rules.Result | None = None
     """A result that came while the round was suspended."""
     timer: int = 1
@@ -96,6 +103,8 @@ class Round:
     """Who holds which."""
     turn: Turn | None = None
     """The turn that is open."""
+    at_floor: FloorRound | None = None
+    """Where its outcomes are told from the floor; None: they are drawn."""
     bets_placed: int = 0
     """How many bet ids were given out."""
     cards_left_shoe: bool = False

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.event import Position
-from services.table.domain.state import Phase, Round, TableState
+from services.table.domain.state import Phase, Round, Table, TableState
+from services.table.domain.suspensions import due_us
 from services.table.domain.turns import Turn
 
 
@@ -16,7 +18,7 @@ class Timer(NamedTuple):
 
     due_us: int
     """Log time, microseconds since 1970 UTC."""
-    body: table.OpenRound | table.CloseBetting | table.TimeOutTurn
+    body: table.OpenRound | table.CloseBetting | table.TimeOutTurn | orders.EscalateSuspension
 
 
 def timers_wanted(state: TableState) -> list[Timer]:
@@ -36,6 +38,8 @@ def timers_wanted(state: TableState) -> list[Timer]:
                     asked_by=_proto(one.next_asked_at),
                 )
                 wanted.append(Timer(one.next_due_us, opens))
+        elif running.suspended:
+            wanted.extend(_of_suspension(table_id, one, running))
         elif running.phase is Phase.BETTING and running.closes_at_us is not None:
             closes = table.CloseBetting(
                 table_id=table_id,
@@ -62,6 +66,17 @@ def _of_turn(table_id: str, running: Round, turn: Turn) -> list[Timer]:
         asked_by=_proto(turn.asked_at),
     )
     return [Timer(turn.due_us, over)]
+
+
+def _of_suspension(table_id: str, one: Table, running: Round) -> list[Timer]:
+    """A round that stands still has no other timer."""
+    at_us = due_us(one.spec, running)
+    if at_us is None:
+        return []
+    told = orders.EscalateSuspension(
+        table_id=table_id, round_id=running.round_id, asked_by=_proto(running.suspended_by)
+    )
+    return [Timer(at_us, told)]
 
 
 def _proto(position: Position) -> entry_pb2.Position:

@@ -102,7 +102,8 @@ def take_back(
 
     Once the stakes are sealed (only a retry comes so late) the bets stand.
     """
-    owner = (event.partner, body.account_id)
+    partner = body.partner_id or event.partner
+    owner = (partner, body.account_id)
     account = state.accounts.get(owner)
     stakes = state.rounds.get(body.round_id)
     returned: list[bets.Bet] = []
@@ -118,8 +119,8 @@ def take_back(
         round_id=body.round_id,
         currency_code="" if account is None else account.currency_code,
         bets=returned,
-        reason=wallets.RETURN_REASON_WITHDRAWN,
-        partner_id=event.partner,
+        reason=wallets.RETURN_REASON_LATE if body.late else wallets.RETURN_REASON_WITHDRAWN,
+        partner_id=partner,
     )
 
 

@@ -1,0 +1,96 @@
+"""How rounds on the floor, and suspensions of any round, change what the table knows."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from sabot.shoe.v1 import floor_events_pb2 as floor
+from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import spec_pb2
+from services.kernel.event import UNLOGGED, Event
+from services.table.domain.corrections import follow_correction
+from services.table.domain.floor_state import FloorRound, Noted
+from services.table.domain.state import Round, TableState, running_round
+
+OfFloor = (
+    orders.CardCorrectionOrdered
+    | orders.OutcomeCorrectionOrdered
+    | floor.CardCorrected
+    | floor.OutcomeCorrected
+    | floor.FloorRejected
+    | floor.FloorFaultFound
+    | orders.WithdrawalNoted
+    | orders.EscalateSuspension
+    | orders.SuspensionEscalated
+)
+
+
+def follow_floor(state: TableState, event: Event, body: OfFloor) -> None:
+    """Fold what only tables on the floor, or suspensions, bring about."""
+    match body:
+        case orders.WithdrawalNoted():
+            _note_withdrawal(state, event, body)
+        case orders.SuspensionEscalated():
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None:
+                running.escalated = True
+        case floor.FloorFaultFound() | orders.EscalateSuspension():
+            pass
+        case (
+            orders.CardCorrectionOrdered()
+            | orders.OutcomeCorrectionOrdered()
+            | floor.CardCorrected()
+            | floor.OutcomeCorrected()
+            | floor.FloorRejected()
+        ):
+            follow_correction(state, event, body)
+        case _:
+            assert_never(body)
+
+
+def opened_at_floor(spec: spec_pb2.TableSpec, event: Event) -> FloorRound | None:
+    """What a round on the floor begins with; None where outcomes are drawn."""
+    told = spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
+    return FloorRound(opened_us=event.time_us) if told else None
+
+
+def note_placed(running: Round, body: table.BetsPlaced) -> None:
+    """When the request behind these bets was taken."""
+    if running.at_floor is not None:
+        for bet in body.bets:
+            running.at_floor.edge_us[bet.bet_id] = body.edge_time_us
+
+
+def _note_withdrawal(state: TableState, event: Event, body: orders.WithdrawalNoted) -> None:
+    """A withdrawal waits for the close."""
+    running = running_round(state, body.table_id, body.round_id)
+    if running is not None and running.at_floor is not None:
+        bet_ids = tuple(bet.bet_id for bet in body.bets)
+        running.at_floor.noted.append(
+            Noted(event.partner, body.account_id, body.request_id, bet_ids, body.edge_time_us)
+        )
+
+
+def note_closing(running: Round, close: table.BettingClose | None) -> None:
+    """Betting closes, or has closed."""
+    if running.at_floor is None:
+        return
+    running.at_floor.closing = close
+    if close is None:
+        running.at_floor.noted.clear()
+
+
+def begin_suspension(running: Round, event: Event) -> None:
+    """From now on its time counts (rule INC-2)."""
+    running.suspended = True
+    running.suspended_us = event.time_us
+    running.suspended_by = event.cause or UNLOGGED
+    running.escalated = False
+
+
+def end_suspension(running: Round) -> None:
+    """It stands still no more."""
+    running.suspended = False
+    running.suspended_us = None
+    running.escalated = False

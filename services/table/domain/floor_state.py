@@ -1,0 +1,38 @@
+"""What the table knows of a round whose outcomes are told from the floor, beyond other rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sabot.table.v1 import events_pb2 as table
+from services.kernel.event import UNLOGGED, Position
+
+
+class Noted(NamedTuple):
+    """A withdrawal that takes effect as betting closes, if it was made in time."""
+
+    partner: str
+    account_id: str
+    request_id: str
+    bet_ids: tuple[str, ...]
+    edge_us: int
+    """When an edge took it."""
+
+
+@dataclass(slots=True)
+class FloorRound:
+    """See the module."""
+
+    opened_us: int
+    """Log time of its opening: no call can have been made before."""
+    edge_us: dict[str, int] = field(default_factory=dict[str, int])
+    """By bet id: when an edge took the request that placed it."""
+    noted: list[Noted] = field(default_factory=list[Noted])
+    """In the order in which they were made."""
+    closing: table.BettingClose | None = None
+    """While betting closes, in more steps than one: no bet is taken any more."""
+    correcting: str = ""
+    """The request id of a correction that the shoe has not answered; empty: none."""
+    corrected_at: Position = UNLOGGED
+    """The last correction: a result that rules gave to anything before it does not count."""
