@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from services.cli.acceptance import NotAcceptable
+from services.cli.capsule_file import NotACapsule
+from services.cli.capsule_read import CapsuleRefused
 from services.cli.find import NothingFound
+from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
 from services.cli.log_source import NoLog
 from services.cli.playthrough import RoundUnknown
@@ -28,6 +31,7 @@ EXPECTED = (
     AcceptedDamaged,
     BadSettings,
     BehaviourUnknown,
+    CapsuleRefused,
     EdgesWrong,
     FolderInUse,
     GeneratorFailed,
@@ -35,7 +39,9 @@ EXPECTED = (
     LogBroken,
     LogUnavailable,
     NoLog,
+    NotACapsule,
     NotAcceptable,
+    NothingToKeep,
     NothingFound,
     OSError,
     PositionUnknown,

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services.cli.commands import DATA, EXIT_CODES, AsJson, Data, dump, opened, run
+from services.cli.commands import (
+    DATA,
+    EXIT_CODES,
+    RIGHT,
+    WRONG,
+    AsJson,
+    Data,
+    dump,
+    opened,
+    plainly,
+    run,
+)
 
 if TYPE_CHECKING:
     from services.cli.find import Sought
+    from services.cli.incident_span import Wanted
     from services.cli.moments import Moment
 
+capsules = typer.Typer(
+    help="An incident as one file that replays on any machine.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+)
 TRACE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs."""
     app.command(epilog=EXIT_CODES)(find)
+    app.add_typer(capsules, name="capsule")
 
 
 def find(
@@ -84,3 +103,75 @@ async def _find(data: Data, sought: Sought, as_json: bool) -> None:
         return
     for line in event_lines(found):
         print(line)
+
+
+# ---- capsules ----------------------------------------------------------------------------------
+
+
+@capsules.command(epilog=EXIT_CODES)
+def make(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to.")],
+    data: Data = DATA,
+    round_id: Annotated[str, typer.Option("--round", metavar="ID")] = "",
+    table: Annotated[str, typer.Option(metavar="ID", help="With --from and --to.")] = "",
+    since: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Log time with its zone.")
+    ] = "",
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="This one included.")] = "",
+    partner: Annotated[
+        str, typer.Option(metavar="ID", help="With nothing of other partners' accounts in it.")
+    ] = "",
+) -> None:
+    """Pack a round, or a table's doings within a time: the states before, the entries, proofs
+    under a seal, rules, and the statements of the accounts concerned."""
+    if bool(round_id) == bool(table):
+        raise typer.BadParameter("say either --round ID, or --table ID with --from and --to")
+    if bool(table) != bool(since and until) or (round_id and (since or until)):
+        raise typer.BadParameter("--from and --to go with --table")
+    first, last = moment(since, "--from"), moment(until, "--to")
+    if first is not None and last is not None and first.time_us > last.time_us:
+        raise typer.BadParameter("--from is later than --to")
+    from services.cli.incident_span import Wanted
+
+    run(_make(data, Wanted(round_id, table, first, last, partner), out))
+
+
+async def _make(data: Path, wanted: Wanted, out: Path) -> None:
+    from services.cli.capsule import make_capsule
+    from services.cli.progress import progress
+
+    async with opened(data, check=False) as (log, accepted):
+        with progress("packing") as shown:
+            made = await make_capsule(log, wanted, out, data, accepted, shown)
+    hidden = f", {made.entries - made.shown} of them by their hashes" if wanted.partner else ""
+    under = "under a seal" if made.sealed else "under no seal yet"
+    print(f"{out}: {made.entries} entries{hidden}, {under}, {made.size:,} bytes")
+
+
+@capsules.command("open", epilog=EXIT_CODES)
+def open_(
+    file: Annotated[Path, typer.Argument(help="What `sabot capsule make` wrote.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HEX", help="A public key that may sign; again for more."),
+    ] = None,
+    cell: Annotated[str, typer.Option(metavar="NAME", help="The cell it must be of.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Check a capsule, decide its entries again and show what happened. Needs no data folder."""
+    try:
+        trusted = frozenset(bytes.fromhex(one) for one in key or [])
+    except ValueError:
+        raise typer.BadParameter(
+            "a public key is 64 hexadecimal digits", param_hint="--key"
+        ) from None
+    with plainly():
+        from services.cli.capsule_open import lines, open_capsule, opened_json
+        from services.cli.capsule_read import read_capsule
+
+        found = open_capsule(read_capsule(file), trusted, cell)
+        if as_json:
+            dump(opened_json(found))
+        else:
+            print("\n".join(lines(found)))
+    raise typer.Exit(RIGHT if found.right else WRONG)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from google.protobuf.message import Message
@@ -81,10 +82,11 @@ class Playthrough:
         opened = self.governed_by
         if opened is not None:
             spec, rule_set = opened.spec, opened.spec.rule_set
+            at = f" of {self.governed_at}" if self.governed_at else ""
             yield (
                 f"  table {spec.table_id}, {spec.currency_code} in minor units; rules "
                 f"{rule_set.rule_set_id} v{rule_set.version} ({rule_set.hash.hex()[:16]}), "
-                f"revision {opened.revision} of {self.governed_at}"
+                f"revision {opened.revision}{at}"
             )
         for one in self.shown:
             body = one.event.body
@@ -140,18 +142,41 @@ async def playthrough(
     return search.found()
 
 
+def playthrough_from(
+    events: Iterable[Event],
+    round_id: str,
+    ledger: Mapping[str, int] | None,
+    opened: Mapping[str, tables.TableOpened],
+) -> Playthrough:
+    """A round out of some events that begin before it. `ledger`: the balances before them, None:
+    they are not known and not shown; `opened`: by table, the rules that stood before them.
+
+    Raises RoundUnknown."""
+    search = _Search(round_id, ledger, opened)
+    for event in events:
+        search.take(event)
+    return search.found()
+
+
 class _Search:
     """Sees every event once, in order."""
 
-    def __init__(self, round_id: str) -> None:
+    def __init__(
+        self,
+        round_id: str,
+        ledger: Mapping[str, int] | None = MappingProxyType({}),
+        opened: Mapping[str, tables.TableOpened] = MappingProxyType({}),
+    ) -> None:
         self._round_id = round_id
         self._shown: dict[Position, Shown] = {}
         self._nameless: dict[Position, Event] = {}
         """Events that name no round, in case one of the round answers them."""
-        self._ledger: dict[str, int] = {}
-        self._rules: dict[str, tuple[Position, tables.TableOpened]] = {}
+        self._ledger: dict[str, int] | None = None if ledger is None else dict(ledger)
+        self._rules: dict[str, tuple[Position | None, tables.TableOpened]] = {
+            table_id: (None, one) for table_id, one in opened.items()
+        }
         self._opened = False
-        self._governed: tuple[Position, tables.TableOpened] | None = None
+        self._governed: tuple[Position | None, tables.TableOpened] | None = None
 
     def take(self, event: Event) -> None:
         moved = self._post(event)
@@ -190,7 +215,7 @@ class _Search:
             cause = caused.cause
 
     def _post(self, event: Event) -> tuple[Moved, ...]:
-        if event.is_input or event.service != "wallet":
+        if event.is_input or event.service != "wallet" or self._ledger is None:
             return ()
         moved = []
         for posting in postings(event.body, event.partner):

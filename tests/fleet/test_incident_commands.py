@@ -62,3 +62,53 @@ def test_a_damaged_and_a_cut_log_are_said_so(stopped: Path, tmp_path: Path) -> N
     cut = records(data)[-2]
     cut.block.write_bytes(cut.block.read_bytes()[: cut.offset])
     assert "missing" in refused("find", "--data", data, "--round", "t1-1")
+
+
+def test_a_capsule_is_made_and_opened_without_the_folder(stopped: Path, tmp_path: Path) -> None:
+    file = tmp_path / "t1-2.capsule"
+    done = sabot("capsule", "make", "--data", stopped, "--round", "t1-2", "-o", file)
+    assert done.exit_code == 0, done.output
+    assert "entries, under no seal yet, " in done.stdout
+    opened = sabot("capsule", "open", file)
+    assert opened.exit_code == 0, opened.output
+    assert "round t1-2" in opened.stdout
+    assert opened.stdout.splitlines()[-1].startswith("right: entries ")
+    found = told("capsule", "open", file, "--cell", "main")
+    assert (found["right"], found["differences"]) == (True, 0)
+    now = told("state", "wallet", "--data", stopped, "--at", str(found["about"]["entries"][1]))
+    assert found["digests"]["wallet"] == now["digest"]
+    times = [
+        event["time"] for event in told("find", "--data", stopped, "--round", "t1-2")["events"]
+    ]
+    other = tmp_path / "table.capsule"
+    done = sabot(
+        "capsule", "make", "--data", stopped, "--table", "t1", "--from", times[0], "--to",
+        times[-1], "--partner", "acme", "-o", other,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "by their hashes" in done.stdout
+    assert sabot("capsule", "open", other).exit_code == 0
+
+
+def test_a_capsule_that_cannot_be_made_or_opened_is_said_in_one_line(
+    stopped: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    make = ("capsule", "make", "--data", stopped, "-o", file)
+    assert "no round t1-99" in refused(*make, "--round", "t1-99")
+    assert "no account" in refused(*make, "--round", "t1-1", "--partner", "nobody")
+    refused(*make, code=2)
+    refused(*make, "--round", "t1-1", "--table", "t1", code=2)
+    refused(*make, "--table", "t1", code=2)
+    assert not file.exists()
+    refused("capsule", "open", file)
+    file.write_bytes(b"something else")
+    assert "no capsule" in refused("capsule", "open", file)
+    assert sabot(*make, "--round", "t1-1").exit_code == 0
+    assert "of cell main" in refused("capsule", "open", file, "--cell", "other")
+    refused("capsule", "open", file, "--key", "zz", code=2)
+    assert sabot("capsule", "open", file, "--key", "00" * 32).exit_code == 1
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    file.write_bytes(raw)
+    assert "is damaged" in refused("capsule", "open", file)
