@@ -88,10 +88,10 @@ EXPOSURE = Reason(
     "EXPOSURE",
     _Code.FAILED_PRECONDITION,
     Retry.NEVER,
-    "the house might have to pay winnings of {would_be_minor} in the round, maximum"
+    "the house might have to pay {would_be_minor} more in the round, room is left for"
     " {allowed_minor} (minor units)",
-    "la maison pourrait devoir payer {would_be_minor} de gains dans la manche, maximum"
-    " {allowed_minor} (unités mineures)",
+    "la maison pourrait devoir payer {would_be_minor} de plus dans la manche, il reste de la"
+    " place pour {allowed_minor} (unités mineures)",
 )
 
 REASONS = (

@@ -304,9 +304,9 @@ def test_lim_4_the_exposure_is_the_greatest_sum_of_one_outcome_over_all_accounts
     black = ("b3", "black", "", 500)
     game.when(placed("r3", black, account="cid")).then(approved("r3", black, account="cid"))
     more = ("b4", "split", "17-18", 100)
-    game.when(placed("r4", more)).then(refused("r4", ["b4"], exposure(5_700, 4_000)))
+    game.when(placed("r4", more)).then(refused("r4", ["b4"], exposure(1_700, 0)))
     low = ("b5", "low", "", 101)
-    game.when(placed("r5", low)).then(refused("r5", ["b5"], exposure(4_101, 4_000)))
+    game.when(placed("r5", low)).then(refused("r5", ["b5"], exposure(101, 0)))
 
 
 def test_lim_4_the_greatest_exposure_is_inclusive() -> None:
@@ -332,7 +332,7 @@ def test_lim_4_stakes_that_lose_pay_for_nobody() -> None:
     on(game, "r1", ("b1", "red", "", 1_000))
     on(game, "r2", ("b2", "black", "", 1_000), account="ben")
     game.when(placed("r3", ("b3", "red", "", 100), account="cid")).then(
-        refused("r3", ["b3"], exposure(1_100, 1_000), account="cid")
+        refused("r3", ["b3"], exposure(100, 0), account="cid")
     )
 
 
@@ -340,10 +340,10 @@ def test_lim_4_what_is_declined_or_went_back_is_exposed_no_more() -> None:
     first, second = ("b1", "suited_tie", "", 100), ("b2", "suited_tie", "", 110)
     game = round_open(spec(DRAGON_TIGER, max_exposure_minor=5_500))
     game.given(placed("r1", first))
-    game.when(placed("r2", second)).then(refused("r2", ["b2"], exposure(10_500, 5_500)))
+    game.when(placed("r2", second)).then(refused("r2", ["b2"], exposure(5_500, 500)))
     game.given(declined("r1", first)).when(placed("r3", second)).then(approved("r3", second))
     game.given(reserved("r3", second), withdrawn("w1", second))
-    game.when(placed("r4", first)).then(refused("r4", ["b1"], exposure(10_500, 5_500)))
+    game.when(placed("r4", first)).then(refused("r4", ["b1"], exposure(5_000, 0)))
     game.given(returned("w1", second)).when(placed("r5", first)).then(approved("r5", first))
 
 
@@ -378,5 +378,9 @@ def test_lim_4_the_greatest_stakes_fit() -> None:
     for number in range(28):
         on(game, f"r{number}", (f"b{number}", *wager[1:]), account=f"a{number}")
     game.when(placed("r28", wager)).then(
-        refused("r28", ["b1"], exposure(29 * 35 * MAX_STAKE_MINOR, 10**15))
+        refused(
+            "r28",
+            ["b1"],
+            exposure(35 * MAX_STAKE_MINOR, 10**15 - 28 * 35 * MAX_STAKE_MINOR),
+        )
     )

@@ -104,7 +104,7 @@ TOLD = [
     ),
     (
         limits.Violation(limit=limits.LIMIT_EXPOSURE, allowed_minor=90_000, would_be_minor=90_100),
-        "the house might have to pay winnings of 90100 in the round, maximum 90000 (minor units)",
+        "the house might have to pay 90100 more in the round, room is left for 90000 (minor units)",
         {"would_be_minor": "90100", "allowed_minor": "90000"},
     ),
     (

@@ -291,9 +291,13 @@ def _account_maximum(
 
 
 def _exposure(book: Book, wagers: Sequence[bets.Bet]) -> list[limits.Violation]:
-    """LIM-4. A stake that is none wins nothing; it is refused for that."""
+    """LIM-4: what the request might add to the winnings of an outcome, and the room that is left
+    there; of the outcomes the one that it would be most over. No total of the table is told: that
+    is other accounts' stakes (rule VIS-1). A stake that is none wins nothing; it is refused for
+    that."""
     table = book.limits
-    totals = list(book.winnings_minor)
+    held = book.winnings_minor
+    totals = list(held)
     winnings = outcomes_of(table.rule_set).winnings
     for wager in wagers:
         if wager.stake_minor > 0 and wager.bet in table.limits:
@@ -302,11 +306,12 @@ def _exposure(book: Book, wagers: Sequence[bets.Bet]) -> list[limits.Violation]:
     most = max(totals, default=0)
     if most <= table.max_exposure_minor:
         return []
+    worst = totals.index(most)
     return [
         limits.Violation(
             limit=limits.LIMIT_EXPOSURE,
-            allowed_minor=table.max_exposure_minor,
-            would_be_minor=most,
+            allowed_minor=table.max_exposure_minor - held[worst],
+            would_be_minor=most - held[worst],
         )
     ]
 
