@@ -1,0 +1,47 @@
+"""The demonstration, as `make run` starts it: every game at once, on a folder that held only
+baccarat, verified at its end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from services.cli.demo_games import every_table
+
+TIMEOUT_S = 240
+"""Far above the twenty seconds that it takes: other tests run beside it."""
+
+
+def demo(data: Path, *more: str) -> str:
+    """What a demonstration prints; it ends well."""
+    done = subprocess.run(
+        [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data), *more],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_all_games_play_at_once_on_a_folder_that_held_only_baccarat(tmp_path: Path) -> None:
+    first = demo(tmp_path / "data", "--rounds", "2")
+    assert re.search(r"^demo-1-2 ", first, re.MULTILINE)
+    tables = [table.table_id for table in every_table()]
+    rounds = 4 * len(tables)
+    told = demo(tmp_path / "data", "--rounds", str(rounds), "--tables", "all")
+    played = Counter(re.findall(r"^([a-z0-9-]+)-\d+ ", told, re.MULTILINE))
+    assert set(tables) <= played.keys()
+    verdict = told.splitlines()[-1]
+    found = re.fullmatch(
+        r"verified: (\d+) rounds, (\d+) bets, (\d+) answers re-decided, 0 differences, "
+        r"accounts sum to 0",
+        verdict,
+    )
+    assert found, verdict
+    assert int(found.group(1)) >= rounds
