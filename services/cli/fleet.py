@@ -16,6 +16,7 @@ from services.events import event_types
 from services.kernel import event_loop, host, telemetry
 from services.kernel.build import BUILD
 from services.kernel.embedded import FLEET, EmbeddedServer
+from services.kernel.health_port import health_port
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.preflight import Preflight, check_log
 from services.kernel.settings import ServiceSettings
@@ -155,7 +156,7 @@ async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
     """An embedded fleet, ready to take calls; drained at the end."""
     token_file, tokens = prepare_tokens(data)
     settings = ServiceSettings(cell=CELL, data=data, port=port, token_file=token_file)
-    async with embedded_log(data) as server:
+    async with health_port(settings) as probed, embedded_log(data) as server:
         log = await connect(server)
 
         async def preflight() -> Preflight:
@@ -172,6 +173,7 @@ async def fleet(data: Path, port: int = DEFAULT_PORT) -> AsyncIterator[Fleet]:
                 preflight=preflight,
                 build=BUILD,
                 log_advice=LOG_ADVICE.format(data=data, log=server.server.log_path),
+                probed=probed,
             )
         except BaseException:
             await log.close()

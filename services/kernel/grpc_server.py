@@ -31,6 +31,7 @@ from services.kernel.call import Access, Call
 from services.kernel.checks import checker
 from services.kernel.edge import EdgeBusy, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_accept import Accepting
+from services.kernel.health_port import HealthPort
 from services.kernel.projections import ProjectionUnavailable
 from services.kernel.telemetry_names import (
     RPC_BROKE,
@@ -110,7 +111,10 @@ class Server:
         watch: Watch | None = None,
         options: Sequence[tuple[str, int]] = OPTIONS,
         max_running: int = MAX_RUNNING,
+        probed: HealthPort | None = None,
     ) -> None:
+        """`probed`: says on a port of its own whether calls are taken here."""
+        self._probed = probed
         self._tokens = tokens
         self._watch = watch or Watch()
         self._log = telemetry.logger()
@@ -174,6 +178,8 @@ class Server:
         status = response.SERVING if ready else response.NOT_SERVING
         for name in ("", *self._names):
             await self._health.set(name, status)
+        if self._probed is not None:
+            await self._probed.set_ready(ready)
 
     async def set_part(self, name: str, well: bool) -> None:
         """What health says of a part of this process that serves no calls, such as `custodian`."""

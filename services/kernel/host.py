@@ -25,6 +25,7 @@ from services.kernel.edge import NotTaken, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
+from services.kernel.health_port import HealthPort
 from services.kernel.log import Log
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
@@ -140,9 +141,11 @@ async def start(
     preflight: AskServers,
     build: str,
     log_advice: str = "",
+    probed: HealthPort | None = None,
 ) -> Host:
     """Start services on a log. `name`: of this process, for its witness and in telemetry.
-    `log_advice`: what an operator does about a log that takes no append.
+    `log_advice`: what an operator does about a log that takes no append. `probed`: is open already,
+    and follows whether calls are taken.
 
     Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
     port is taken."""
@@ -192,7 +195,7 @@ async def start(
         raise
     if not witnessed and process.position.sequence:
         alarms("witness_missing", {"folder": str(witness.path.parent), "why": NO_WITNESS})
-    server = Server(tokens, watch=watch)
+    server = Server(tokens, watch=watch, probed=probed)
     for part in parts:
         for descriptor, servicer in part.serve(process, projectors.get(part.core.service), metrics):
             server.add(descriptor, servicer)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.kernel.private_file import exposed
+
 KEY_BYTES = 32
 
 
@@ -40,7 +42,7 @@ def load_or_create_keys(
     """
     if not path.exists():
         _create_keys(path, draw, name)
-    if path.stat().st_mode & 0o077:
+    if exposed(path.stat()):
         raise KeyFileUnusable(f"{path} may be read by others than its owner: chmod 600 it")
     try:
         stored = json.loads(path.read_text())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from services.kernel import event_loop, host, telemetry
 from services.kernel.build import BUILD
 from services.kernel.entry import EventTypes
+from services.kernel.health_port import HealthPort, health_port
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import LogUnavailable
 from services.kernel.preflight import Preflight, check_log
@@ -39,7 +40,7 @@ def main(service: str, parts_of: Callable[[ServiceSettings], host.Parts], types:
     telemetry.configure_logging(service=service, level=settings.log_level)
     stopped: BaseException | None
     try:
-        stopped = event_loop.run(_serve(service, parts_of, types, settings, tokens))
+        stopped = event_loop.run(_probed(service, parts_of, types, settings, tokens))
     except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as error:
         stopped = error
     except asyncio.CancelledError:
@@ -59,16 +60,30 @@ def _settings() -> tuple[ServiceSettings, Tokens]:
     return settings, Tokens(settings.token_file)
 
 
-async def _serve(
+async def _probed(
     service: str,
     parts_of: Callable[[ServiceSettings], host.Parts],
     types: EventTypes,
     settings: ServiceSettings,
     tokens: Tokens,
 ) -> BaseException | None:
+    """Serve within the health port's life: it tells that the process lives while the log's servers
+    are waited for and the log is read."""
+    event_loop.give_up_at_signals()
+    async with health_port(settings) as probed:
+        return await _serve(service, parts_of, types, settings, tokens, probed)
+
+
+async def _serve(
+    service: str,
+    parts_of: Callable[[ServiceSettings], host.Parts],
+    types: EventTypes,
+    settings: ServiceSettings,
+    tokens: Tokens,
+    probed: HealthPort | None,
+) -> BaseException | None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    event_loop.give_up_at_signals()
     monitors = [url.strip() for url in settings.nats_monitor_urls.split(",")]
     log = await _connect(service, settings)
 
@@ -87,6 +102,7 @@ async def _serve(
             preflight=preflight,
             build=BUILD,
             log_advice=LOG_ADVICE,
+            probed=probed,
         )
         event_loop.at_signals(stop.set)
         stopped = loop.create_task(running.stopped())

@@ -52,6 +52,9 @@ class ServiceSettings(BaseSettings):
     """Where calls are served."""
     port: Port = 0
     """The port for calls; 0: any free one."""
+    health_port: Port | None = None
+    """The port of health alone, always in plain text, open before the log is read: for probes, see
+    services.kernel.health_port; unset: none."""
     metrics_port: Port | None = None
     """The port of Prometheus metrics over HTTP; unset: none."""
     tls_certificate: Path | None = None

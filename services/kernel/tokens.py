@@ -25,6 +25,7 @@ from enum import Enum
 from pathlib import Path
 
 from services.kernel import telemetry
+from services.kernel.private_file import exposed
 from services.kernel.telemetry_names import TOKENS_NOT_RELOADED, TOKENS_RELOADED
 
 LOOK_EVERY_S = 1.0
@@ -79,11 +80,10 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
     """The callers by the SHA-256 of their tokens. Raises BadTokenFile."""
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise BadTokenFile(
-                    f"{path}: others may read it (mode {stat.S_IMODE(mode):04o}); chmod 600 it"
-                )
+            found = os.fstat(file.fileno())
+            if exposed(found):
+                mode = stat.S_IMODE(found.st_mode)
+                raise BadTokenFile(f"{path}: others may read it (mode {mode:04o}); chmod 600 it")
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadTokenFile(f"{path}: {error.strerror or error}") from error
