@@ -58,8 +58,18 @@ class Sealer:
         async for sequence, head, events in read(self.tree.size):
             self.feed(sequence, head, events)
 
+    def close(self) -> None:
+        """Let go of the tree's files."""
+        self.tree.close()
+
     def feed(self, sequence: int, head: bytes, events: list[Event]) -> None:
-        """The next entry of the log."""
+        """The next entry of the log. A tree that cannot be written holds nothing else up."""
+        try:
+            self._grow(sequence, head, events)
+        except OSError as error:
+            self.problems[BEHIND] = f"the tree cannot be written: {error.strerror or error}"
+
+    def _grow(self, sequence: int, head: bytes, events: list[Event]) -> None:
         tree = self.tree
         if sequence > tree.size + 1:
             self.problems[BEHIND] = (

@@ -74,6 +74,10 @@ class CaughtUp(EntryListener, Protocol):
         """Take what was appended since it last heard of an entry. Nothing is fed meanwhile."""
         ...
 
+    def close(self) -> None:
+        """Let go of what it holds; nothing is fed any more."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -102,6 +106,7 @@ class Host:
     port: int
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     witness: FileWitness | None = None
+    listeners: Sequence[CaughtUp] = ()
 
     async def stop(self, drain_s: float) -> None:
         """Not ready, no new inputs, running calls finish, then everything ends."""
@@ -120,6 +125,8 @@ class Host:
         await self.process.stop()
         for projector in self.projectors.values():
             await projector.close()
+        for listener in self.listeners:
+            listener.close()
         if self.witness is not None:
             self.witness.close()
 
@@ -180,18 +187,20 @@ async def start(
     )
     witnessed = any_witness(witness.path.parent)
     projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
-    for part in parts:
-        for listener in part.listeners:
-            await listener.catch_up(events_of(log, types, accepted.entries))
-            process.add_listener(listener)
+    listeners = [listener for part in parts for listener in part.listeners]
     strength = Strength(preflight, alarms)
     process.weak = await strength.look()
     try:
+        for listener in listeners:
+            await listener.catch_up(events_of(log, types, accepted.entries))
+            process.add_listener(listener)
         await process.start(SnapshotFolder(settings.data / "snapshots").sets())
     except BaseException:
         await process.stop()
         for projector in projectors.values():
             await projector.close()
+        for listener in listeners:
+            listener.close()
         raise
     if not witnessed and process.position.sequence:
         alarms("witness_missing", {"folder": str(witness.path.parent), "why": NO_WITNESS})
@@ -208,7 +217,7 @@ async def start(
     if settings.metrics_port is not None:
         metrics.serve(settings.host, settings.metrics_port)
     await server.start()
-    host = Host(process, server, projectors, port, witness=witness)
+    host = Host(process, server, projectors, port, witness=witness, listeners=listeners)
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
     host.tasks.append(loop.create_task(_keep_preflight(process, strength), name="preflight"))
@@ -349,7 +358,7 @@ class Strength:
         self._ask = ask
         self._alarms = alarms
         self._found = Preflight((), ())
-        self._warned: frozenset[str] = frozenset()
+        self._told: dict[str, list[str]] = {"log_weak": [], "log_strained": []}
 
     async def look(self) -> list[str]:
         """The problems found now. That nobody can tell is one too."""
@@ -357,14 +366,17 @@ class Strength:
             found = await self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows how durable the log is
             found = Preflight((f"preflight failed: {type(error).__name__}: {error}",), ())
-        if found.problems and found.problems != self._found.problems:
-            self._alarms("log_weak", {"problems": list(found.problems)})
-        # A replica is behind for a moment now and then: what is seen twice is worth an alarm.
-        standing = frozenset(found.warnings).intersection(self._found.warnings)
-        fresh = standing - self._warned
-        if fresh:
-            self._alarms("log_strained", {"warnings": sorted(fresh)})
-        self._warned = standing
+        # A server is away, or a replica behind, for a moment now and then: what is seen twice is
+        # worth an alarm.
+        for kind, now, before in (
+            ("log_weak", found.problems, self._found.problems),
+            ("log_strained", found.warnings, self._found.warnings),
+        ):
+            standing = [one for one in now if one in before]
+            fresh = [one for one in standing if one not in self._told[kind]]
+            if fresh:
+                self._alarms(kind, {"found": fresh})
+            self._told[kind] = standing
         self._found = found
         return list(found.problems)
 

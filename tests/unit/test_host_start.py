@@ -115,6 +115,9 @@ async def test_while_nobody_can_tell_how_strong_the_log_is_no_bets_are_taken(
     async with started(MemoryStore(CELL, host.clock_us), tmp_path, preflight=ask) as running:
         with pytest.raises(EdgeNotReady, match="too weak: preflight failed: ValueError"):
             await submit(running.process, "turned away")
+        async with asyncio.timeout(5.0):
+            while not alarms:  # noqa: ASYNC110 - raised by the clock
+                await asyncio.sleep(0.01)
         assert alarms.kinds == ["log_weak"]
         known.set()
         async with asyncio.timeout(5.0):
