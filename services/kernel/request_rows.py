@@ -53,6 +53,9 @@ class RequestKinds:
     """Outcomes that leave the request id free or say that another request holds it."""
     ends: Callable[[Message], bool] = lambda _: False
     """Whether an answer of a type in `onward` is the outcome all the same."""
+    steps: Callable[[Message], bool] = lambda _: False
+    """Whether an answer is a step on the way: the outcome is another answer of the same service, to
+    the same cause or to that answer."""
 
 
 class Link(NamedTuple):
@@ -128,6 +131,8 @@ class RequestRows:
         self.requests, self.links = tables
         self._kinds = kinds
         self._pending: dict[Position, Link] = {}
+        self._stepped: dict[int, list[Position]] = {}
+        """By request: the links of one that is answered in steps."""
 
     async def load(self, connection: AsyncConnection) -> None:
         """Take the links from their table."""
@@ -138,6 +143,10 @@ class RequestRows:
             )
             for row in rows
         }
+        waiting: dict[int, list[Position]] = {}
+        for position, link in self._pending.items():
+            waiting.setdefault(link.request, []).append(position)
+        self._stepped = {request: at for request, at in waiting.items() if len(at) > 1}
 
     def asked(self, event: Event, changes: Changes) -> None:
         """Take an input: perhaps a request, or an operator's retry of something that failed."""
@@ -176,6 +185,10 @@ class RequestRows:
             return None
         body = event.body
         body_type = type(body)
+        if self._kinds.steps(body):
+            self._stepped.setdefault(link.request, []).extend((cause, event.position))
+            self._link(event.position, link, changes)
+            return link
         if body_type is InputFailed and link.retry_of is None:
             self._link(cause, link._replace(failed=True), changes)
         else:
@@ -191,6 +204,9 @@ class RequestRows:
                 event.position, Link(link.request, onward, link.partner, None, False), changes
             )
             return link
+        if body_type is not InputFailed:
+            for position in self._stepped.pop(link.request, ()):
+                self._unlink(position, changes)
         refused = body_type is InputFailed or body_type in self._kinds.refusals
         changes[self.requests].update(
             (link.request,),

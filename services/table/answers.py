@@ -10,11 +10,14 @@ from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.partner.v1 import partner_service_pb2 as partners
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.ask import Told
 from services.kernel.call import position_message
 from services.kernel.errors import UNEXPECTED_OUTCOME, Refused
+from services.refusals.floor import rejected as floor_refused
 from services.refusals.limits import refused as limits_refused
 from services.refusals.table import refused as table_refused
 from services.refusals.wallet import declined
@@ -32,7 +35,12 @@ STAKED: Final[frozenset[type[Message]]] = frozenset(
 )
 """What ends the path of a double, a split and insurance."""
 WITHDRAWN: Final[frozenset[type[Message]]] = frozenset(
-    (wallets.StakeReturned, limits.WithdrawalRefused, tables.WithdrawalRejected)
+    (
+        wallets.StakeReturned,
+        limits.WithdrawalRefused,
+        tables.WithdrawalRejected,
+        orders.WithdrawalNoted,
+    )
 )
 """What ends the path of WithdrawBets."""
 
@@ -104,6 +112,13 @@ def withdrawn(told: Told, facts: Facts) -> partners.WithdrawBetsResponse:
                 position=position_message(told.position),
                 replayed=told.replayed,
             )
+        case orders.WithdrawalNoted():
+            return partners.WithdrawBetsResponse(
+                bets=told.body.bets,
+                position=position_message(told.position),
+                replayed=told.replayed,
+                at_close=True,
+            )
         case limits.WithdrawalRefused():
             raise limits_refused(told.body.violations, facts)
         case tables.WithdrawalRejected():
@@ -117,6 +132,8 @@ def obeyed(told: Told, answer: type[Message], facts: Facts) -> None:
     match told.body:
         case tables.OrderRejected():
             raise table_refused(told.body.refusal, {**facts, "detail": told.body.detail})
+        case floor.FloorRejected():
+            raise floor_refused(told.body)
         case answer():
             return
         case _:

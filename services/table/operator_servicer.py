@@ -10,7 +10,9 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import rule_set_pb2
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.games.rule_set_faults import rule_set_faults
 from services.kernel.ask import Told, ask
@@ -46,6 +48,8 @@ class _Order(Generic[_Response]):
     body: type[Message]
     answer: type[Message]
     response: type[_Response]
+    refusals: tuple[type[Message], ...] = ()
+    """Answers of other services that refuse what the table has let pass."""
 
 
 _OPEN_TABLE = _Order(tables.OpenTable, tables.TableOpened, operators.OpenTableResponse)
@@ -55,6 +59,15 @@ _CLOSE_BETTING = _Order(tables.CloseBetting, tables.BettingClosed, operators.Clo
 _SUSPEND = _Order(tables.SuspendRound, tables.RoundSuspended, operators.SuspendRoundResponse)
 _RESUME = _Order(tables.ResumeRound, tables.RoundResumed, operators.ResumeRoundResponse)
 _VOID = _Order(tables.VoidRound, tables.RoundVoided, operators.VoidRoundResponse)
+_CORRECT_CARD = _Order(
+    orders.CorrectCard, floor.CardCorrected, operators.CorrectCardResponse, (floor.FloorRejected,)
+)
+_CORRECT_OUTCOME = _Order(
+    orders.CorrectOutcome,
+    floor.OutcomeCorrected,
+    operators.CorrectOutcomeResponse,
+    (floor.FloorRejected,),
+)
 
 
 class TableOperatorServicer:
@@ -92,7 +105,14 @@ class TableOperatorServicer:
         self, request: operators.CloseBettingRequest, call: Call
     ) -> operators.CloseBettingResponse:
         """No more bets."""
-        return await self._give(_CLOSE_BETTING, request, call, request.table_id, request.round_id)
+        return await self._give(
+            _CLOSE_BETTING,
+            request,
+            call,
+            request.table_id,
+            request.round_id,
+            device_time_us=request.device_time.ToMicroseconds(),
+        )
 
     @rpc(roles=_DEALERS, deadline=True)
     async def suspend_round(
@@ -114,6 +134,20 @@ class TableOperatorServicer:
     ) -> operators.VoidRoundResponse:
         """A round does not count."""
         return await self._give(_VOID, request, call, request.table_id, request.round_id)
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def correct_card(
+        self, request: operators.CorrectCardRequest, call: Call
+    ) -> operators.CorrectCardResponse:
+        """A card of a suspended round was misread."""
+        return await self._give(_CORRECT_CARD, request, call, request.table_id, request.round_id)
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def correct_outcome(
+        self, request: operators.CorrectOutcomeRequest, call: Call
+    ) -> operators.CorrectOutcomeResponse:
+        """A spin or a roll of a suspended round was misread."""
+        return await self._give(_CORRECT_OUTCOME, request, call, request.table_id, request.round_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
     async def activate_behaviour(
@@ -148,13 +182,15 @@ class TableOperatorServicer:
         call: Call,
         table_id: str,
         round_id: str = "",
+        **more: int,
     ) -> _Response:
-        """Give an order and wait until it is obeyed. Raises Refused."""
-        body: Any = order.body(**_shared(request, order.body))  # each has an id and a hash
+        """Give an order and wait until it is obeyed. `more`: what the input says in other words
+        than the request. Raises Refused."""
+        body: Any = order.body(**_shared(request, order.body), **more)  # each has an id and a hash
         if "source" in order.body.DESCRIPTOR.fields_by_name:
             body.source = tables.SOURCE_OPERATOR
         body.request_hash = request_hash(body)
-        until = frozenset((order.answer, tables.OrderRejected))
+        until = frozenset((order.answer, tables.OrderRejected, *order.refusals))
         told = await ask(self._edge, self._queries, "table", body, call, partner="", until=until)
         facts = facts_of(request_id=body.request_id, table_id=table_id, round_id=round_id)
         obeyed(told, order.answer, facts)

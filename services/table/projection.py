@@ -28,13 +28,16 @@ from sabot.partner.v1 import partner_service_pb2 as partner_v1
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.databases import KeyInteger, position_key
 from services.kernel.event import Event
 from services.kernel.projection_store import positions_table
 from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
 from services.kernel.row_changes import Changes, Row
+from services.table.outcome_view import OUTCOME_CHANGES, follow_outcome, told_cards
 from services.table.round_view import laid_out
 from services.table.seats_view import SEAT_CHANGES, follow_seats, is_further
 
@@ -50,6 +53,8 @@ REQUEST_KINDS = RequestKinds(
         table.SuspendRound: "",
         table.ResumeRound: "",
         table.VoidRound: "",
+        orders.CorrectCard: "",
+        orders.CorrectOutcome: "",
         wallet.OpenAccount: "",
         wallet.CloseAccount: "",
         wallet.BlockAccount: "",
@@ -62,6 +67,8 @@ REQUEST_KINDS = RequestKinds(
         limits.BetsApproved: "wallet",
         table.BetsWithdrawn: "limits",
         table.ActionTaken: "limits",
+        orders.CardCorrectionOrdered: "shoe",
+        orders.OutcomeCorrectionOrdered: "shoe",
         limits.WithdrawalApproved: "wallet",
         wallet.DepositRequested: "limits",
         limits.DepositApproved: "wallet",
@@ -72,11 +79,14 @@ REQUEST_KINDS = RequestKinds(
             table.WithdrawalRejected,
             table.ActionRejected,
             table.OrderRejected,
+            floor.FloorRejected,
             wallet.AccountRequestDeclined,
         )
     ),
     # An action without a further stake is decided by the table alone.
     ends=lambda body: isinstance(body, table.ActionTaken) and not body.HasField("extra"),
+    # On the floor late bets go back before betting closes.
+    steps=lambda body: isinstance(body, table.BetsWithdrawn) and body.HasField("close"),
 )
 """The partners' front door answers for every request, the wallet's ones too (GetRequest)."""
 
@@ -96,7 +106,7 @@ ROUNDS = Table(
     Column("suspended", Boolean, nullable=False),
     Column("open_time_us", BigInteger, nullable=False),
     Column("close_time_us", BigInteger),
-    # A serialised partner.v1.Round with nothing but its cards.
+    # A serialised partner.v1.Round with its cards and tosses, and whether it was corrected.
     Column("cards", LargeBinary, nullable=False),
     # A serialised partner.v1.Round with nothing but its seats, dealer and turn.
     Column("seats", LargeBinary),
@@ -162,6 +172,12 @@ _PLACING: dict[str, type[Message]] = {
 _ACTION = str(table.ActionTaken.DESCRIPTOR.full_name)
 
 
+_RETURNED: dict[int, partner_v1.BetState.ValueType] = {
+    wallet.RETURN_REASON_VOIDED: partner_v1.BET_STATE_VOIDED,
+    wallet.RETURN_REASON_LATE: partner_v1.BET_STATE_LATE,
+}
+
+
 class TableProjection:
     """Folds the cell's log into rounds, bets and requests."""
 
@@ -191,6 +207,7 @@ class TableProjection:
             wallet.StakeReturned: self._stake_returned,
             settlement.BetsSettled: self._bets_settled,
             table.ActionTaken: self._action_taken,
+            **dict.fromkeys(OUTCOME_CHANGES, self._outcome_changed),
             **dict.fromkeys(SEAT_CHANGES - {table.ActionTaken}, self._seats_changed),
         }
 
@@ -290,10 +307,19 @@ class TableProjection:
         row = self._running.get(body.round_id)
         if row is not None:
             # Serialised messages that are joined are one message with the lists joined.
-            more = partner_v1.Round(cards=body.cards).SerializeToString()
+            more = partner_v1.Round(cards=told_cards(body)).SerializeToString()
             self._change_round(event, body.round_id, changes, cards=row["cards"] + more)
             if any(card.hand >= rules.HAND_DEALER for card in body.cards):
                 self._seats_changed(event, body, changes)
+
+    def _outcome_changed(self, event: Event, body: Any, changes: Changes) -> None:
+        """A spin or a roll, or something that was corrected."""
+        row = self._running.get(body.round_id)
+        if row is None:
+            return
+        view = partner_v1.Round.FromString(row["cards"])
+        follow_outcome(view, body)
+        self._change_round(event, body.round_id, changes, cards=view.SerializeToString())
 
     def _seats_changed(self, event: Event, body: Any, changes: Changes) -> None:
         """Blackjack: who has which hand, and whose turn it is."""
@@ -422,8 +448,7 @@ class TableProjection:
 
     def _stake_returned(self, event: Event, body: wallet.StakeReturned, changes: Changes) -> None:
         changed, bets = position_key(event.position), changes[BETS]
-        voided = body.reason == wallet.RETURN_REASON_VOIDED
-        state = partner_v1.BET_STATE_VOIDED if voided else partner_v1.BET_STATE_WITHDRAWN
+        state = _RETURNED.get(body.reason, partner_v1.BET_STATE_WITHDRAWN)
         for bet in body.bets:
             bets.update(
                 (bet.bet_id,),

@@ -13,6 +13,7 @@ from sabot.log.v1.entry_pb2 import Position as PositionProto
 from sabot.log.v1.events_pb2 import InputFailed
 from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1.partner_service_pb2 import (
+    BET_STATE_LATE,
     BET_STATE_SETTLED,
     BET_STATE_VOIDED,
     BET_STATE_WITHDRAWN,
@@ -33,7 +34,7 @@ from services.table.round_view import laid_out
 MAX_PAGE = 1_000
 """Rows of a page at most, whatever is asked for: some hundred KiB, far below gRPC's 4 MiB."""
 
-_PAID_BACK = (BET_STATE_SETTLED, BET_STATE_VOIDED, BET_STATE_WITHDRAWN)
+_PAID_BACK = (BET_STATE_SETTLED, BET_STATE_VOIDED, BET_STATE_WITHDRAWN, BET_STATE_LATE)
 _OUTCOMES = oneof_fields(RequestOutcome, "outcome")
 _FAILED = str(InputFailed.DESCRIPTOR.full_name)
 _STAKING = {str(body.DESCRIPTOR.full_name) for body in (table.PlaceBets, table.Act)}
@@ -202,7 +203,10 @@ def _round(row: RowMapping) -> Round:
     )
     if row["close_time_us"] is not None:
         found.close_time.CopyFrom(_time(row["close_time_us"]))
+    outcomes = Round.FromString(row["cards"])
     found.cards.extend(laid_out(row["cards"]))
+    found.tosses.extend(outcomes.tosses)
+    found.corrected = outcomes.corrected
     found.MergeFromString(row["seats"] or b"")
     if row["result"] is not None:
         found.result.MergeFromString(row["result"])

@@ -13,6 +13,7 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import events_pb2 as tables
 from services.kernel.event import Event
 from services.table.domain.state import Phase, Round, Table
+from services.table.outcome_view import OUTCOME_CHANGES, follow_outcome, told_cards
 from services.table.roads import mark_road
 from services.table.seats_view import SEAT_CHANGES, follow_seats
 
@@ -26,6 +27,7 @@ CHANGES: frozenset[type[Message]] = frozenset(
         tables.RoundVoided,
         tables.RoundClosed,
         shoes.CardsDealt,
+        *OUTCOME_CHANGES,
         *SEAT_CHANGES,
     )
 )
@@ -66,6 +68,7 @@ def follow(view: partners.Round, event: Event, ace: int) -> None:
     _follow_round(view, event, ace)
     if isinstance(event.body, tables.BettingClosed) and not view.HasField("dealer"):
         del view.seats[:]  # Those that were held; the deal shows who plays.
+    follow_outcome(view, event.body)
     follow_seats(view, event.body)
 
 
@@ -98,7 +101,7 @@ def _follow_round(view: partners.Round, event: Event, ace: int) -> None:
             paid = body.end == tables.ROUND_END_PAID
             view.state = partners.ROUND_STATE_PAID if paid else partners.ROUND_STATE_RETURNED
         case shoes.CardsDealt():
-            show_cards(view, body.cards)
+            show_cards(view, told_cards(body))
         case _:
             pass  # Not in CHANGES: it shows nothing new.
 

@@ -63,6 +63,8 @@ ROLES_NAMED = {
     "SuspendRound": {Role.DEALER, Role.SUPERVISOR},
     "ResumeRound": {Role.SUPERVISOR},
     "VoidRound": {Role.SUPERVISOR},
+    "CorrectCard": {Role.SUPERVISOR},
+    "CorrectOutcome": {Role.SUPERVISOR},
     "ActivateBehaviour": {Role.SUPERVISOR},
     "RetryInput": {Role.SUPERVISOR},
     "BlockAccount": {Role.SUPERVISOR},

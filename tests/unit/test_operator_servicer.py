@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.partner.v1 import partner_service_pb2 as partners
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.kernel import ask
 from services.kernel.call import position_message
@@ -46,9 +49,19 @@ ORDERS: list[tuple[Message, Message, Message]] = [
         tables.RoundOpened(round_id="t1-8"),
     ),
     (
-        operators.CloseBettingRequest(**RANGE),
-        tables.CloseBetting(**RANGE, source=tables.SOURCE_OPERATOR),
+        operators.CloseBettingRequest(**RANGE, device_time=Timestamp(seconds=7, nanos=5_000)),
+        tables.CloseBetting(**RANGE, source=tables.SOURCE_OPERATOR, device_time_us=7_000_005),
         tables.BettingClosed(),
+    ),
+    (
+        operators.CorrectCardRequest(**RANGE, **WHY, index=9, card="3H"),
+        orders.CorrectCard(**RANGE, **WHY, index=9, card="3H"),
+        floor.CardCorrected(read_as="3D"),
+    ),
+    (
+        operators.CorrectOutcomeRequest(**RANGE, **WHY, attempt=2, numbers=[17]),
+        orders.CorrectOutcome(**RANGE, **WHY, attempt=2, numbers=[17]),
+        floor.OutcomeCorrected(read_as=[18]),
     ),
     (
         operators.SuspendRoundRequest(**RANGE, **WHY),
@@ -85,7 +98,10 @@ async def test_an_order_is_appended_as_given_and_its_answer_told(
     assert not told.replayed
     (asked,) = door.edge.submitted
     assert (asked.service, asked.partner, asked.actor) == ("table", "", "operator:sam")
-    assert asked.until == {type(answer), tables.OrderRejected}
+    refusals: set[type[Message]] = {tables.OrderRejected}
+    if isinstance(request_, operators.CorrectCardRequest | operators.CorrectOutcomeRequest):
+        refusals |= {floor.FloorRejected}
+    assert asked.until == {type(answer), *refusals}
     assert len(asked.body.request_hash) == 32
     asked.body.ClearField("request_hash")
     assert asked.body == input_
@@ -177,3 +193,17 @@ async def test_a_behaviour_that_would_stop_the_cell_is_refused_before_it_is_in_t
         )
     assert caught.value.reason.name == "BEHAVIOUR_NOT_POSSIBLE"
     assert door.edge.submitted == []
+
+
+async def test_what_had_been_read_is_told_and_the_shoe_may_refuse_a_correction() -> None:
+    card, spin = (
+        next(one for one in ORDERS if isinstance(one[0], kind))
+        for kind in (operators.CorrectCardRequest, operators.CorrectOutcomeRequest)
+    )
+    assert (await order(Door(card[2]), card[0])).read_as == "3D"
+    assert list((await order(Door(spin[2]), spin[0])).read_as) == [18]
+    rejected = floor.FloorRejected(round_id="t1-7", refusal=floor.FLOOR_REFUSAL_NOTHING_TO_CORRECT)
+    for request in (card[0], spin[0]):
+        with pytest.raises(Refused) as caught:
+            await order(Door(rejected), request)
+        assert caught.value.reason.name == "NOTHING_TO_CORRECT"

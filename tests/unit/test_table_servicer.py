@@ -16,6 +16,7 @@ from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel import ask
 from services.kernel.call import Call, position_message
@@ -381,3 +382,16 @@ async def test_a_query_waits_for_the_position_it_asks_for() -> None:
     with pytest.raises(Refused) as caught:
         await door.partner.get_round(request, NORTH)
     assert caught.value.reason.name == "POSITION_NOT_REACHED"
+
+
+async def test_a_withdrawal_on_the_floor_takes_effect_as_betting_closes() -> None:
+    noted = orders.WithdrawalNoted(request_id="w-1", account_id="a-1", bets=BETS)
+    door = Door(noted)
+    request = partners.WithdrawBetsRequest(
+        request_id="w-1", account_id="a-1", table_id="t1", round_id="t1-7"
+    )
+    told = await door.partner.withdraw_bets(request, NORTH)
+    assert told.at_close
+    assert list(told.bets) == BETS
+    [asked] = door.edge.submitted
+    assert orders.WithdrawalNoted in asked.until

@@ -71,6 +71,16 @@ class TableOperatorServiceStub:
                 request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.VoidRoundRequest.SerializeToString,
                 response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.VoidRoundResponse.FromString,
                 _registered_method=True)
+        self.CorrectCard = channel.unary_unary(
+                '/sabot.table.v1.TableOperatorService/CorrectCard',
+                request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectCardRequest.SerializeToString,
+                response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectCardResponse.FromString,
+                _registered_method=True)
+        self.CorrectOutcome = channel.unary_unary(
+                '/sabot.table.v1.TableOperatorService/CorrectOutcome',
+                request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeRequest.SerializeToString,
+                response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeResponse.FromString,
+                _registered_method=True)
         self.ActivateBehaviour = channel.unary_unary(
                 '/sabot.table.v1.TableOperatorService/ActivateBehaviour',
                 request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourRequest.SerializeToString,
@@ -137,6 +147,21 @@ class TableOperatorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CorrectCard(self, request, context):
+        """Says what a misread card of a suspended round is, at a table on the floor. The result, or what is
+        called next, follows from it. Refused once the round has its result. Role supervisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CorrectOutcome(self, request, context):
+        """The same for a spin or a roll of dice. Role supervisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ActivateBehaviour(self, request, context):
         """Lets every service decide by a newer behaviour from here on. Role supervisor.
         """
@@ -189,6 +214,16 @@ def add_TableOperatorServiceServicer_to_server(servicer, server):
                     servicer.VoidRound,
                     request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.VoidRoundRequest.FromString,
                     response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.VoidRoundResponse.SerializeToString,
+            ),
+            'CorrectCard': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectCard,
+                    request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectCardRequest.FromString,
+                    response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectCardResponse.SerializeToString,
+            ),
+            'CorrectOutcome': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectOutcome,
+                    request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeRequest.FromString,
+                    response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeResponse.SerializeToString,
             ),
             'ActivateBehaviour': grpc.unary_unary_rpc_method_handler(
                     servicer.ActivateBehaviour,
@@ -392,6 +427,60 @@ class TableOperatorService:
             '/sabot.table.v1.TableOperatorService/VoidRound',
             sabot_dot_table_dot_v1_dot_operator__service__pb2.VoidRoundRequest.SerializeToString,
             sabot_dot_table_dot_v1_dot_operator__service__pb2.VoidRoundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectCard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.table.v1.TableOperatorService/CorrectCard',
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectCardRequest.SerializeToString,
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectCardResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectOutcome(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.table.v1.TableOperatorService/CorrectOutcome',
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeRequest.SerializeToString,
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,12 @@ class TableOperatorServiceStub:
     """Lets a suspended round go on. Role supervisor."""
     VoidRound: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.VoidRoundRequest, _operator_service_pb2.VoidRoundResponse]
     """Voids a round; every stake goes back. Role supervisor."""
+    CorrectCard: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.CorrectCardRequest, _operator_service_pb2.CorrectCardResponse]
+    """Says what a misread card of a suspended round is, at a table on the floor. The result, or what is
+    called next, follows from it. Refused once the round has its result. Role supervisor.
+    """
+    CorrectOutcome: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.CorrectOutcomeRequest, _operator_service_pb2.CorrectOutcomeResponse]
+    """The same for a spin or a roll of dice. Role supervisor."""
     ActivateBehaviour: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
     RetryInput: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]
@@ -77,6 +83,12 @@ class TableOperatorServiceAsyncStub(TableOperatorServiceStub):
     """Lets a suspended round go on. Role supervisor."""
     VoidRound: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.VoidRoundRequest, _operator_service_pb2.VoidRoundResponse]  # type: ignore[assignment]
     """Voids a round; every stake goes back. Role supervisor."""
+    CorrectCard: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.CorrectCardRequest, _operator_service_pb2.CorrectCardResponse]  # type: ignore[assignment]
+    """Says what a misread card of a suspended round is, at a table on the floor. The result, or what is
+    called next, follows from it. Refused once the round has its result. Role supervisor.
+    """
+    CorrectOutcome: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.CorrectOutcomeRequest, _operator_service_pb2.CorrectOutcomeResponse]  # type: ignore[assignment]
+    """The same for a spin or a roll of dice. Role supervisor."""
     ActivateBehaviour: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]  # type: ignore[assignment]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
     RetryInput: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]  # type: ignore[assignment]
@@ -144,6 +156,24 @@ class TableOperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_service_pb2.VoidRoundResponse, _abc.Awaitable[_operator_service_pb2.VoidRoundResponse]]:
         """Voids a round; every stake goes back. Role supervisor."""
+
+    @_abc_1.abstractmethod
+    def CorrectCard(
+        self,
+        request: _operator_service_pb2.CorrectCardRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_service_pb2.CorrectCardResponse, _abc.Awaitable[_operator_service_pb2.CorrectCardResponse]]:
+        """Says what a misread card of a suspended round is, at a table on the floor. The result, or what is
+        called next, follows from it. Refused once the round has its result. Role supervisor.
+        """
+
+    @_abc_1.abstractmethod
+    def CorrectOutcome(
+        self,
+        request: _operator_service_pb2.CorrectOutcomeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_service_pb2.CorrectOutcomeResponse, _abc.Awaitable[_operator_service_pb2.CorrectOutcomeResponse]]:
+        """The same for a spin or a roll of dice. Role supervisor."""
 
     @_abc_1.abstractmethod
     def ActivateBehaviour(
