@@ -1,6 +1,6 @@
 """`sabot up --split`: each service in a process of its own, over an embedded nats-server or others.
 
-Replicas of a service share a data folder: their projection, too, of which any may be the writer.
+Replicas of a service share a data folder; each has a witness and a projection database of its own.
 """
 
 from __future__ import annotations
