@@ -12,6 +12,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as shoe_floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as table_floor
+from sabot.table.v1 import risk_events_pb2 as table_risk
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.entry import EventTypes
 
@@ -20,8 +21,10 @@ SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
 
 
 def event_types() -> EventTypes:
-    """Every message of every service's `events.proto`, and of `floor_events.proto`."""
-    modules = (table, table_floor, limits, wallet, shoe, shoe_floor, rules, settlement, audit)
+    """Every message of every service's `events.proto`, and of the files for the floor and risk."""
+    tables = (table, table_floor, table_risk)
+    shoes = (shoe, shoe_floor)
+    modules = (*tables, limits, wallet, *shoes, rules, settlement, audit)
     return EventTypes(
         GetMessageClass(descriptor)
         for module in modules

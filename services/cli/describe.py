@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from google.protobuf.message import Message
@@ -14,9 +15,11 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.readable import enum_name, readable_message
 from services.games.blackjack import is_blackjack, total
+from services.odds.outcomes import per_cent
 
 LEFT_OUT = frozenset({"table_id", "round_id", "request_hash", "asked_by"})
 """Fields that the rest of the line says already, or nobody reads."""
@@ -73,6 +76,10 @@ def describe(body: Message) -> str:
             return f"turn {body.turn}: {_turn(body)}"
         case rules.SideBetDecided():
             return f"seat {body.seat}, {body.bet}: {body.line or 'lost'}"
+        case risk.CloseBets():
+            return f"{_returns(body)} (asked by {_position(body.asked_by)})"
+        case risk.BetsClosed():
+            return f"{_returns(body)}; the line is {body.max_return_per_mille} per mille"
         case tables.Act():
             extra = f" {body.extra_minor}" if body.extra_minor else ""
             return f"{body.account_id}: turn {body.turn}, {_acts(body)}{extra} ({_request(body)})"
@@ -154,6 +161,11 @@ def _settled(one: settlements.SettledBet) -> str:
         f"{one.bet} {one.stake_minor}{_at(one.position)} {_enum(one, 'outcome').lower()}"
         f"{f' ({one.line})' if one.line else ''} -> {one.payout_minor}{kept} [{one.bet_id}]"
     )
+
+
+def _returns(body: risk.CloseBets | risk.BetsClosed) -> str:
+    told = ", ".join(f"{one.bet} {per_cent(Fraction(one.rtp))} %" for one in body.bets)
+    return f"with {body.unseen_cards} cards unseen these return: {told}"
 
 
 def _violation(one: limits.Violation) -> str:

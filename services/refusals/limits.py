@@ -51,6 +51,13 @@ SIDE_BET_CLOSED = Reason(
     "{bet} n'est proposé que jusqu'à la manche {allowed_count} d'un sabot ; c'est la manche"
     " {would_be_count}",
 )
+BET_CLOSED = Reason(
+    "BET_CLOSED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "{bet} is closed for this round",
+    "{bet} est fermé pour cette manche",
+)
 NO_MAIN_BET = Reason(
     "NO_MAIN_BET",
     _Code.FAILED_PRECONDITION,
@@ -100,6 +107,7 @@ REASONS = (
     STAKE_STEP,
     OPPOSITE_SIDES,
     SIDE_BET_CLOSED,
+    BET_CLOSED,
     NO_MAIN_BET,
     STAKE_DIFFERENCE,
     COVERAGE,
@@ -120,6 +128,7 @@ LIMITS: Mapping[int, Reason] = {
     limits.LIMIT_COVERAGE: COVERAGE,
     limits.LIMIT_ACCOUNT_MAXIMUM: ACCOUNT_MAXIMUM,
     limits.LIMIT_EXPOSURE: EXPOSURE,
+    limits.LIMIT_BET_CLOSED: BET_CLOSED,
 }
 """Every `sabot.limits.v1.Limit` but the unspecified one."""
 

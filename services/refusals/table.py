@@ -175,6 +175,13 @@ BAD_TABLE_SPEC = Reason(
     "The table's rules, limits and pacing do not fit together: {detail}.",
     "Les règles, limites et rythme de la table ne vont pas ensemble : {detail}.",
 )
+NO_ODDS = Reason(
+    "NO_ODDS",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "There are no exact odds of shoe {shoe_id} now: {detail}.",
+    "Il n'y a pas de cotes exactes du sabot {shoe_id} en ce moment : {detail}.",
+)
 TOO_MANY_TABLES = Reason(
     "TOO_MANY_TABLES",
     _Code.FAILED_PRECONDITION,
@@ -286,6 +293,7 @@ REASONS = (
     ROUND_VOIDED,
     ROUND_OVER,
     BAD_TABLE_SPEC,
+    NO_ODDS,
     TOO_MANY_TABLES,
     NOT_ON_LAYOUT,
     NOT_WHOLE_CHIPS,

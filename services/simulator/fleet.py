@@ -28,8 +28,10 @@ from services.kernel.snapshot import SnapshotFolder, SnapshotSet
 from services.kernel.witness import MemoryWitness
 from services.shoe.custodian import Custodian
 from services.shoe.generator import Generator
+from services.simulator.inline import Inline
 from services.simulator.releases import Cores
 from services.simulator.store import WatchedStore
+from services.table.risk import Risk
 from services.table.timers import Timers
 
 EPOCH_US = 1_767_225_600_000_000
@@ -198,7 +200,7 @@ class Fleet:
     def _shells(self, machine: Machine) -> list[Shell]:
         shells: list[Shell] = []
         if "table" in machine.services:
-            shells.append(Timers())
+            shells += [Timers(), Risk(Inline())]
         if "shoe" in machine.services:
             generator = Generator(machine.rng.randbytes)
             shells.append(Custodian(self.store.cell, self._keys, generator))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 
 from sabot.partner.v1 import partner_service_pb2
-from sabot.table.v1 import operator_service_pb2
+from sabot.table.v1 import odds_service_pb2, operator_service_pb2
 from sabot.wallet.v1 import wallet_service_pb2
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
@@ -15,9 +17,11 @@ from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
 from services.table.domain.core import CORE
 from services.table.front_door import WalletFrontDoor
+from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.projection import TableProjection
 from services.table.projection_queries import SqlTableQueries
+from services.table.risk import Risk
 from services.table.servicer import PartnerServicer
 from services.table.timers import Timers
 from services.table.watch import LiveBets, LiveTables
@@ -43,6 +47,10 @@ def parts(settings: ServiceSettings) -> Parts:
                 operator_service_pb2.DESCRIPTOR.services_by_name["TableOperatorService"],
                 TableOperatorServicer(process, queries),
             ),
+            (
+                odds_service_pb2.DESCRIPTOR.services_by_name["OddsService"],
+                OddsServicer(process),
+            ),
         ]
         if settings.wallet_address:
             channel = grpc.aio.insecure_channel(settings.wallet_address)
@@ -54,4 +62,5 @@ def parts(settings: ServiceSettings) -> Parts:
             )
         return served
 
-    return Parts(core=CORE, serve=serve, shells=[Timers()], projection=TableProjection())
+    risk = Risk(ThreadPoolExecutor(max_workers=1, thread_name_prefix="odds"))
+    return Parts(core=CORE, serve=serve, shells=[Timers(), risk], projection=TableProjection())

@@ -20,7 +20,7 @@ from sabot.partner.v1 import partner_service_pb2
 from sabot.rules.v1 import rules_service_pb2
 from sabot.settlement.v1 import settlement_service_pb2
 from sabot.shoe.v1 import shoe_service_pb2
-from sabot.table.v1 import operator_service_pb2
+from sabot.table.v1 import odds_service_pb2, operator_service_pb2
 from sabot.wallet.v1 import events_pb2, wallet_service_pb2
 from services.audit.servicer import AuditServicer
 from services.kernel.call import EVERY_ROLE, Access
@@ -32,6 +32,7 @@ from services.rules.servicer import RulesServicer
 from services.settlement.servicer import SettlementServicer
 from services.shoe.servicer import ShoeServicer
 from services.table.front_door import WalletFrontDoor
+from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.servicer import PartnerServicer
 from services.wallet.domain.state import WalletState
@@ -42,6 +43,7 @@ UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
 SERVED: list[tuple[Any, str, type]] = [
     (partner_service_pb2, "PartnerService", PartnerServicer),
     (operator_service_pb2, "TableOperatorService", TableOperatorServicer),
+    (odds_service_pb2, "OddsService", OddsServicer),
     (wallet_service_pb2, "WalletService", WalletServicer),
     (wallet_service_pb2, "WalletService", WalletFrontDoor),
     (limits_service_pb2, "LimitsService", LimitsServicer),
@@ -70,6 +72,7 @@ ROLES_NAMED = {
     "BlockAccount": {Role.SUPERVISOR},
     "UnblockAccount": {Role.SUPERVISOR},
     "GetAudit": {Role.AUDITOR},
+    "GetLiveOdds": {Role.SUPERVISOR, Role.AUDITOR},
 }
 """Methods that only operators may call, with the roles that the protos name."""
 

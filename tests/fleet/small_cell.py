@@ -35,6 +35,8 @@ from services.kernel.snapshot import StateCodec, state_digest
 from services.kernel.witness import FileWitness, Witness
 from services.shoe.custodian import Custodian
 from services.shoe.generator import START_DRAWS, Generator
+from services.simulator.inline import Inline
+from services.table.risk import Risk
 from services.table.timers import Timers
 
 EPOCH_US = 1_700_000_000_000_000
@@ -131,7 +133,11 @@ class SmallCell:
             clock=clock,
             alarm=lambda kind, facts: self.alarms.append((kind, facts)),
             witness=witness,
-            shells=[Timers(), Custodian(log.cell, keys, generator or seeded_generator(seed))],
+            shells=[
+                Timers(),
+                Risk(Inline()),
+                Custodian(log.cell, keys, generator or seeded_generator(seed)),
+            ],
         )
         self.nats_pid = 0
         """Of the nats-server, where it is a real one."""

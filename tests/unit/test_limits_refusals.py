@@ -108,6 +108,11 @@ TOLD = [
         {"would_be_minor": "90100", "allowed_minor": "90000"},
     ),
     (
+        limits.Violation(limit=limits.LIMIT_BET_CLOSED, bet="tie"),
+        "tie is closed for this round",
+        {"bet": "tie"},
+    ),
+    (
         limits.Violation(limit=limits.LIMIT_BOOK_CLOSED),
         "The round t1-7 takes no more bets.",
         {"round_id": "t1-7"},

@@ -17,6 +17,7 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Core, Event
 from services.limits.domain.judging import judged, judged_extra, judged_rest
@@ -47,6 +48,7 @@ Folded = (
     | tables.ActionTaken
     | tables.InsuranceClosed
     | tables.RoundOpened
+    | risk.BetsClosed
     | tables.RoundVoided
     | tables.RoundClosed
     | tables.TableOpened
@@ -103,6 +105,10 @@ def evolve(state: LimitsState, event: Event) -> None:
             found = state.tables.get(body.table_id)
             if found is not None:
                 state.books[body.round_id] = opened(body.table_id, found, body.round_in_shoe)
+        case risk.BetsClosed():
+            book = state.books.get(body.round_id)
+            if book is not None:
+                book.shut = [closed.bet for closed in body.bets]
         case tables.BettingClosed():
             _set_standing(state, body.round_id, BookStanding.CLOSED)
         case tables.RoundVoided():
@@ -164,6 +170,7 @@ def decide(state: LimitsState, event: Event) -> Answers:
             | tables.RoundClosed()
             | tables.TableOpened()
             | tables.TableClosed()
+            | risk.BetsClosed()
             | log.InputFailed()
         ):
             return ()
@@ -218,7 +225,7 @@ def _judge_action(
         violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
     else:
         holding = book.holdings.get((event.partner, body.account_id))
-        violations = judged_extra(book.limits, holding, body.extra)
+        violations = judged_extra(book, holding, body.extra)
     if violations:
         return limits.BetsRefused(
             request_id=body.request_id,
@@ -319,7 +326,7 @@ def _set_standing(state: LimitsState, round_id: str, standing: BookStanding) -> 
 
 CORE: Core[LimitsState] = Core(
     service=SERVICE,
-    schema=2,
+    schema=3,
     behaviour=1,
     state_type=LimitsState,
     initial=LimitsState,

@@ -2,7 +2,8 @@
 
 Every violation is found. They come place by place (a kind of bet and its position, as first named
 in the request), and at each place in the order of `Limit`: below the minimum, above the maximum,
-off the step, against an opposite side, closed for the round, without a main bet. Then come those
+off the step, against an opposite side, closed by the round of the shoe, closed for this round,
+without a main bet. Then come those
 that the bets break together, in the same order: difference, coverage, the account's maximum,
 exposure.
 """
@@ -101,6 +102,8 @@ def judged(
         )
         if bet in book.closed:
             violations.append(_closed(book, bet))
+        if bet in book.shut:
+            violations.append(_shut(place))
         if bet in needing:
             main = (MAIN, place[1])
             if main not in added and main not in covered:
@@ -109,17 +112,17 @@ def judged(
     return violations
 
 
-def judged_extra(
-    table: TableLimits, holding: Holding | None, wager: bets.Bet
-) -> list[limits.Violation]:
-    """What the further stake of an action would break: it needs its main bet (BJ-11), and counts
-    towards the account's maximum. Stake limits do not hold for it (BJ-6), and its exposure was
-    reserved with the main bet (LIM-4)."""
+def judged_extra(book: Book, holding: Holding | None, wager: bets.Bet) -> list[limits.Violation]:
+    """What the further stake of an action would break: insurance may be closed for the round, each
+    needs its main bet (BJ-11) and counts towards the account's maximum. Stake limits do not hold
+    for it (BJ-6), and its exposure was reserved with the main bet (LIM-4)."""
     place = (wager.bet, wager.position)
     violations: list[limits.Violation] = []
+    if wager.bet in book.shut:
+        violations.append(_shut(place))
     if holding is None or (MAIN, wager.position) not in holding.cover_minor:
         violations.append(_without_main(place, wager.stake_minor))
-    violations += _account_maximum(table, holding, wager.stake_minor)
+    violations += _account_maximum(book.limits, holding, wager.stake_minor)
     return violations
 
 
@@ -357,6 +360,11 @@ def _closed(book: Book, bet: str) -> limits.Violation:
         allowed_count=book.closed[bet],
         would_be_count=book.round_in_shoe,
     )
+
+
+def _shut(place: Place) -> limits.Violation:
+    """By the table's control of its risk; what it returned is not for partners (VIS-4)."""
+    return limits.Violation(limit=limits.LIMIT_BET_CLOSED, bet=place[0], position=place[1])
 
 
 def _without_main(place: Place, minor: int) -> limits.Violation:

@@ -93,7 +93,7 @@ def _round_limits(round_id: str, book: Book) -> service.RoundLimits:
         bets=[
             service.RoundBet(
                 bet=bet,
-                open=bet not in book.closed,
+                open=bet not in book.closed and bet not in book.shut,
                 rounds_left=max(last - book.round_in_shoe + 1, 0),
             )
             for bet, last in book.limits.until_round.items()

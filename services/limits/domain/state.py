@@ -109,7 +109,9 @@ class Book:
     """0 where the game has no shoe."""
     closed: dict[str, int] = field(default_factory=dict[str, int])
     """The bets that are not offered in this round (LIM-5), by id: the last round of a shoe in which
-    each is. Nothing else closes a bet for a round yet."""
+    each is."""
+    shut: list[str] = field(default_factory=list[str])
+    """The bets that the table's control of its risk has closed for this round."""
     insurance_closed: bool = False
     """No more insurance is approved: the marker of that stage is out."""
     winnings_minor: list[int] = field(default_factory=list[int])

@@ -10,7 +10,7 @@ from services.table.domain.state import TableState
 
 CORE: Core[TableState] = Core(
     service="table",
-    schema=4,
+    schema=5,
     behaviour=1,
     state_type=TableState,
     initial=TableState,

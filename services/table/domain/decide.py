@@ -46,6 +46,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
 from services.table.domain.corrections import is_overtaken
@@ -60,6 +61,7 @@ from services.table.domain.decide_turns import (
 from services.table.domain.events import Folded
 from services.table.domain.failures import table_of_failure
 from services.table.domain.floor_close import decide_fault, go_on_closing
+from services.table.domain.risk import decide_closing
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import Phase, TableState, round_number, running_round
 from services.table.domain.suspensions import decide_escalation
@@ -87,12 +89,15 @@ def decide(state: TableState, event: Event) -> Answers:
             | shoe.CardsDealt()
             | rules.InsuranceOffered()
             | rules.ActionCalled()
+            | floor.FirstCardShown()
             | floor.CardCorrected()
             | floor.OutcomeCorrected()
             | floor.FloorRejected()
             | log.RetryInput()
         ):
             return ()
+        case risk.CloseBets():
+            return decide_closing(state, body)
         case (
             table.OpenTable()
             | table.CloseTable()

@@ -13,6 +13,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallet
 
 Order = (
@@ -54,6 +55,7 @@ Foreign = (
     | shoe.CutCardReached
     | shoe.ShoeRanOut
     | shoe.ShoeClosed
+    | floor.FirstCardShown
     | floor.FloorFaultFound
     | floor.CardCorrected
     | floor.OutcomeCorrected
@@ -88,12 +90,20 @@ Own = (
     | table.ResultAccepted
     | table.RoundVoided
     | table.RoundClosed
+    | risk.BetsClosed
     | log.RequestRepeated
     | log.InputIgnored
 )
 """The table's answers."""
 
-Folded = PartnerRequest | table.TimeOutTurn | orders.EscalateSuspension | Order | Foreign
+Folded = (
+    PartnerRequest
+    | table.TimeOutTurn
+    | orders.EscalateSuspension
+    | risk.CloseBets
+    | Order
+    | Foreign
+)
 
 FOLDS: frozenset[type[Message]] = frozenset(get_args(Folded))
 ANSWERS: frozenset[type[Message]] = frozenset(get_args(Own))

@@ -12,6 +12,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.requests import Standing
@@ -111,6 +112,7 @@ def evolve(state: TableState, event: Event) -> None:
             | table.RoundResumed()
             | table.ResultAccepted()
             | table.RoundVoided()
+            | risk.BetsClosed()
         ):
             _round_goes_on(state, event, body)
         case rules.RoundResolved():
@@ -134,6 +136,7 @@ def evolve(state: TableState, event: Event) -> None:
             | shoe.CutCardReached()
             | shoe.ShoeRanOut()
             | shoe.ShoeClosed()
+            | floor.FirstCardShown()
         ):
             shoe_goes_on(state, body)
         case log.InputFailed():
@@ -148,6 +151,7 @@ def evolve(state: TableState, event: Event) -> None:
             | table.OrderRejected()
             | wallet.RoundPaid()
             | wallet.RoundReturned()
+            | risk.CloseBets()
             | log.RequestRepeated()
             | log.InputIgnored()
         ):
@@ -351,6 +355,7 @@ def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> N
         body.shoe_id,
         closes_at_us=closes_at_us,
         asked_at=event.cause or UNLOGGED,
+        opened_by=event.cause or UNLOGGED,
         seated=one.spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK,
         at_floor=opened_at_floor(one.spec, event),
     )
@@ -367,12 +372,15 @@ def _round_goes_on(
     | table.RoundSuspended
     | table.RoundResumed
     | table.ResultAccepted
-    | table.RoundVoided,
+    | table.RoundVoided
+    | risk.BetsClosed,
 ) -> None:
     running = running_round(state, body.table_id, body.round_id)
     if running is None:
         return
     match body:
+        case risk.BetsClosed():
+            running.closed_bets = [closed.bet for closed in body.bets]
         case table.BettingClosed():
             running.phase = Phase.DEALING
             running.closes_at_us = None

@@ -11,6 +11,7 @@ from sabot.table.v1 import spec_pb2
 from services.kernel.event import UNLOGGED, Event
 from services.table.domain.corrections import follow_correction
 from services.table.domain.floor_state import FloorRound, Noted
+from services.table.domain.risk import note_correction
 from services.table.domain.state import Round, TableState, running_round
 
 OfFloor = (
@@ -40,10 +41,12 @@ def follow_floor(state: TableState, event: Event, body: OfFloor) -> None:
         case (
             orders.CardCorrectionOrdered()
             | orders.OutcomeCorrectionOrdered()
-            | floor.CardCorrected()
             | floor.OutcomeCorrected()
             | floor.FloorRejected()
         ):
+            follow_correction(state, event, body)
+        case floor.CardCorrected():
+            note_correction(state, body)
             follow_correction(state, event, body)
         case _:
             assert_never(body)

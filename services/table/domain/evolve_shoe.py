@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
+from services.table.domain.risk import note_dealt, note_first, note_shoe, note_shown
 from services.table.domain.state import Phase, Table, TableState, round_number
 
 NEVER_DEALT = (shoe.BURN_REASON_DROPPED, shoe.BURN_REASON_PROCEDURE)
@@ -18,6 +20,8 @@ def forget_shoe(one: Table) -> None:
     one.shoe_rounds = 0
     one.rounds_left = None
     one.last_uncounted = False
+    one.shoe_cards = 0
+    one.seen = []
 
 
 def shoe_goes_on(
@@ -27,7 +31,8 @@ def shoe_goes_on(
     | shoe.CardsDealt
     | shoe.CutCardReached
     | shoe.ShoeRanOut
-    | shoe.ShoeClosed,
+    | shoe.ShoeClosed
+    | floor.FirstCardShown,
 ) -> None:
     """Fold what the shoe says of itself and of its cards."""
     one = state.tables.get(body.table_id)
@@ -39,7 +44,11 @@ def shoe_goes_on(
                 forget_shoe(one)
                 one.shoe_id = body.shoe_id
                 one.shoe_ready = body.ready
+                note_shoe(one, body)
+        case floor.FirstCardShown():
+            note_first(one, body)
         case shoe.CardsDealt():
+            note_dealt(one, body)
             if one.running is not None and one.running.round_id == body.round_id:
                 one.running.cards_left_shoe = True
         case shoe.CardsBurned():
@@ -47,6 +56,7 @@ def shoe_goes_on(
                 pass
             elif body.reason == shoe.BURN_REASON_SHOE_START:
                 one.shoe_ready = True
+                note_shown(one, body)
             elif one.running is not None and (
                 one.running.phase is Phase.VOIDED
                 or body.reason in (shoe.BURN_REASON_NOT_CALLED, *NEVER_DEALT)

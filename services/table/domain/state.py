@@ -108,6 +108,10 @@ class Round:
     bets_placed: int = 0
     """How many bet ids were given out."""
     cards_left_shoe: bool = False
+    opened_by: Position = UNLOGGED
+    """The cause of `RoundOpened`."""
+    closed_bets: list[str] = field(default_factory=list[str])
+    """Kinds that are closed for this round because of what they return."""
     unsettled: bool = False
     """Settling its result failed before anything was paid: it may be retried, or voided."""
     unsettled_at: Position = UNLOGGED
@@ -142,6 +146,10 @@ class Table:
     """Rounds that may follow the last one; None until the cut card came out (rule BAC-3)."""
     last_uncounted: bool = False
     """The last round was voided before a card left the shoe, as far as is known."""
+    shoe_cards: int = 0
+    """All cards of the shoe; 0: there is none, or it is not known."""
+    seen: list[str] = field(default_factory=list[str])
+    """Its cards that lay open at the table (rule VIS-4)."""
 
 
 @dataclass(slots=True)

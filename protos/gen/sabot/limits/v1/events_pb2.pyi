@@ -52,6 +52,8 @@ class _LimitEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Limit.ValueType
     """LIM-4: all that the account stakes in the round would be over its maximum."""
     LIMIT_EXPOSURE: _Limit.ValueType  # 12
     """LIM-4: the house might have to pay more in the round than the table allows."""
+    LIMIT_BET_CLOSED: _Limit.ValueType  # 13
+    """The bet is closed for this round, by the table's control of its risk."""
 
 class Limit(_Limit, metaclass=_LimitEnumTypeWrapper):
     """Which limit or restriction a request breaks."""
@@ -82,6 +84,8 @@ LIMIT_ACCOUNT_MAXIMUM: Limit.ValueType  # 11
 """LIM-4: all that the account stakes in the round would be over its maximum."""
 LIMIT_EXPOSURE: Limit.ValueType  # 12
 """LIM-4: the house might have to pay more in the round than the table allows."""
+LIMIT_BET_CLOSED: Limit.ValueType  # 13
+"""The bet is closed for this round, by the table's control of its risk."""
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
 
 @_typing.final
