@@ -133,17 +133,12 @@ def run_rng_report(
         if raw is not None:
             file = files.enter_context(raw.open("w", encoding="ascii"))
             file.write(raw_header(sizes, source))
+        canvas = None if plot is None else files.enter_context(plot.open("w", encoding="utf-8"))
         samples = drawn(sources_of(generator), sizes, raw=file, tell=_tell)
-    _tell("testing")
-    verdict = examined(samples)
-    if plot is not None:
-        counted = samples.shuffles
-        plot.write_text(
-            picture(
-                counted.cells, counted.cards, counted.orders, samples.spins, samples.faces, source
-            ),
-            encoding="utf-8",
-        )
+        _tell("testing")
+        verdict = examined(samples)
+        if canvas is not None:
+            canvas.write(_picture(samples, source))
     _tell("")
     seconds = time.monotonic() - began
     if as_json:
@@ -151,6 +146,13 @@ def run_rng_report(
     else:
         print(report_text(verdict, sizes, source, seconds))
     return 0 if verdict.passed else 1
+
+
+def _picture(samples: Samples, source: str) -> str:
+    counted = samples.shuffles
+    return picture(
+        counted.cells, counted.cards, counted.orders, samples.spins, samples.faces, source
+    )
 
 
 def _tell(what: str) -> None:
