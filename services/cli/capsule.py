@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,12 +19,12 @@ from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import events_pb2 as logs
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.capsule_file import Part, write_parts
+from services.cli.cell_states import Progress, core_states, states_near
 from services.cli.cores import CORES
 from services.cli.find import event_json, may_see
 from services.cli.incident_span import NothingToKeep, Span, Wanted, locate, parted
 from services.cli.proofs import Proof, first_seal_over, kept_tree, proof_of, tree_of
 from services.cli.readable import readable_message
-from services.cli.starts import reader_at, start_for
 from services.cli.statements import Statement, accounts_in, advanced, ledger_of, statements
 from services.cli.verify_export import ENTRY
 from services.events import event_types
@@ -33,7 +33,7 @@ from services.kernel.entry import EventTypes, canonical_headers
 from services.kernel.event import Event
 from services.kernel.log import Log, LogMessage
 from services.kernel.reader import LogReader, ReadEntry
-from services.kernel.recovery import AnyReplica, Window, entries_until, read_message
+from services.kernel.recovery import AnyReplica, Window, read_message
 from services.kernel.replica import Replica
 from services.kernel.snapshot import (
     Snapshot,
@@ -48,8 +48,6 @@ VERSION = 1
 FOLDED_AT_ONCE = 2_000
 """Entries that are folded while a capsule is made, so that it can tell the digests they come to:
 a second's work. Of more, whoever opens it computes them."""
-
-Progress = Callable[[int, int, int], None]
 
 
 @cache
@@ -105,7 +103,7 @@ async def make_capsule(
     Raises RoundUnknown, NothingToKeep, LogBroken, LogUnavailable."""
     last = (await log.info(wait_s=5.0)).last_sequence
     span = await locate(log, wanted, last)
-    taken = await _states_before(log, span.first, data, last, accepted, progress)
+    taken = await _states_before(log, span.first, data, accepted, progress)
     kept = await _entries(log, taken, span, last)
     events = [event for one in kept for event in one.read.events]
     before, incident = parted(events, span)
@@ -142,36 +140,26 @@ async def _states_before(
     log: Log,
     first: int,
     data: Path | None,
-    last: int,
     accepted: Mapping[int, bytes] | None,
     progress: Progress,
 ) -> Taken:
     """All cores just before an entry: as the newest snapshot that the log names has them, else
     folded."""
-    start = None
-    if data is not None:
-        folder = data / "snapshots"
-        start = await start_for(
-            log, folder, CORES, lambda reader: reader.sequence < first, last, accepted
-        )
-    reader = reader_at(log, start, accepted)
-    replicas = [
-        Replica(core, writer="capsule", state=start.decode(core).replica if start else None)
-        for core in CORES
-    ]
+    near = await states_near(log, first, data, accepted, progress)
+    reader, start = near.reader, near.snapshots
     if start is None:
-        await _fold(log, reader, replicas, first - 1, progress)
-        here = reader.state
         codec = StateCodec()
         raw = {
             one.core.service: encode_snapshot(
-                codec, one.core, Snapshot(one.core.service, one.core.schema, here, one.state)
+                codec,
+                one.core,
+                Snapshot(one.core.service, one.core.schema, reader.state, one.state),
             )
-            for one in replicas
+            for one in near.replicas
         }
     else:
         raw = dict(start.raw)
-    states: dict[str, Any] = {one.core.service: one.state.core for one in replicas}
+    states: dict[str, Any] = core_states(near.replicas)
     return Taken(
         reader.state.sequence,
         reader.state.head,
@@ -189,20 +177,6 @@ def tables_of(state: Any) -> dict[str, tables.TableOpened]:
         table_id: tables.TableOpened(spec=one.spec, revision=one.revision)
         for table_id, one in state.tables.items()
     }
-
-
-async def _fold(
-    log: Log, reader: LogReader, replicas: Sequence[AnyReplica], until: int, progress: Progress
-) -> None:
-    """Fold up to an entry, recorded answers as they stand. What is answered behind it is decided:
-    today's cores say the same, or opening the capsule tells where not."""
-    window = Window(replicas)
-    async for entries in entries_until(log, reader, until):
-        for entry in entries:
-            window.push(entry, 0.0)
-        progress(reader.state.sequence, until, 0)
-        await asyncio.sleep(0)
-    window.drain(0.0)
 
 
 # ---- the entries -------------------------------------------------------------------------------

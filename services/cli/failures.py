@@ -8,8 +8,11 @@ from services.cli.capsule_read import CapsuleRefused
 from services.cli.find import NothingFound
 from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
+from services.cli.known_draws import CardUnknown
 from services.cli.log_source import NoLog
 from services.cli.playthrough import RoundUnknown
+from services.cli.rule_change import RulesRefused
+from services.cli.what_if import WhatIfRefused
 from services.kernel.accepted import AcceptedDamaged
 from services.kernel.embedded import FolderInUse
 from services.kernel.key_file import KeyFileUnusable
@@ -32,6 +35,7 @@ EXPECTED = (
     BadSettings,
     BehaviourUnknown,
     CapsuleRefused,
+    CardUnknown,
     EdgesWrong,
     FolderInUse,
     GeneratorFailed,
@@ -47,6 +51,7 @@ EXPECTED = (
     PositionUnknown,
     ProjectionAhead,
     RoundUnknown,
+    RulesRefused,
     ServerNotStarted,
     StoreDamaged,
     StoreMissing,
@@ -54,6 +59,7 @@ EXPECTED = (
     StreamMissing,
     StreamUnfit,
     BadTokenFile,
+    WhatIfRefused,
     WitnessDamaged,
 )
 """Raised where the world is not as it must be, not where the program is wrong."""

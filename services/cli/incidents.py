@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from services.cli.find import Sought
     from services.cli.incident_span import Wanted
     from services.cli.moments import Moment
+    from services.cli.what_if import Change
+    from services.kernel.event import Position
 
 capsules = typer.Typer(
     help="An incident as one file that replays on any machine.",
@@ -38,6 +40,7 @@ def register(app: typer.Typer) -> None:
     """Add the verbs."""
     app.command(epilog=EXIT_CODES)(find)
     app.add_typer(capsules, name="capsule")
+    app.command("what-if", epilog=EXIT_CODES)(what_if)
 
 
 def find(
@@ -175,3 +178,94 @@ def open_(
         else:
             print("\n".join(lines(found)))
     raise typer.Exit(RIGHT if found.right else WRONG)
+
+
+# ---- what if -----------------------------------------------------------------------------------
+
+
+def what_if(
+    round_id: Annotated[str, typer.Option("--round", metavar="ID")],
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[OPTION=VALUE]…", help="With --rule-set: such as tie_pays=9."),
+    ] = None,
+    data: Data = DATA,
+    rule_set: Annotated[
+        str, typer.Option("--rule-set", metavar="ID", help="Other rules (`sabot rules list`).")
+    ] = "",
+    card: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="INDEX=CARD", help="Another card at this place of the shoe; again for more."
+        ),
+    ] = None,
+    closing: Annotated[
+        str, typer.Option(metavar="POSITION", help="Betting closes behind this event.")
+    ] = "",
+    spin: Annotated[
+        int | None, typer.Option(min=0, max=37, help="What the wheel shows; 37 is 00.")
+    ] = None,
+    dice: Annotated[str, typer.Option(metavar="A,B,C", help="What the dice show.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Play a round's inputs again with something changed: who would have got what.
+
+    Nothing is written. The differences of all accounts and of the house sum to zero."""
+    chosen = [bool(rule_set), bool(card), bool(closing), spin is not None, bool(dice)]
+    if sum(chosen) != 1:
+        raise typer.BadParameter("say one of --rule-set, --card, --closing, --spin and --dice")
+    if options and not rule_set:
+        raise typer.BadParameter("options go with --rule-set", param_hint="OPTION=VALUE")
+    from services.cli.rule_change import changed_spec
+    from services.cli.what_if import Change
+
+    change = Change(
+        spec=(lambda spec: changed_spec(spec, rule_set, options or [])) if rule_set else None,
+        cards=dict(_card(one) for one in card or []),
+        closing=_position(closing) if closing else None,
+        number=spin,
+        dice=_dice(dice) if dice else (),
+    )
+    run(_what_if(data, round_id, change, as_json))
+
+
+def _card(text: str) -> tuple[int, str]:
+    from services.games.cards import is_card
+
+    index, _, card = text.partition("=")
+    if not (index.isascii() and index.isdecimal() and is_card(card)):
+        raise typer.BadParameter(f"{text!r} is not such as 17=TD", param_hint="--card")
+    return int(index), card
+
+
+def _position(text: str) -> Position:
+    from services.cli.moments import parse_position
+
+    try:
+        return parse_position(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--closing") from None
+
+
+def _dice(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part in set("123456") for part in parts):
+        raise typer.BadParameter(f"{text!r} is not such as 1,2,3", param_hint="--dice")
+    return tuple(map(int, parts))
+
+
+async def _what_if(data: Path, round_id: str, change: Change, as_json: bool) -> None:
+    from services.cli.outcome import difference_lines
+    from services.cli.progress import progress
+    from services.cli.what_if import what_if as play_again
+
+    async with opened(data) as (log, accepted):
+        with progress("folding") as shown:
+            found = await play_again(log, round_id, change, data, accepted, shown)
+    if as_json:
+        dump(found.json())
+        return
+    print(f"round {round_id}, recorded: {found.recorded.result} ({found.recorded.end})")
+    print(f"round {round_id}, would be: {found.would_be.result} ({found.would_be.end})")
+    for line in (*difference_lines(found.differences), *found.notes):
+        print(line)

@@ -34,28 +34,42 @@ class DecisionFailed(Exception):
 
 
 class Cell:
-    """See the module. It begins with nothing in its log."""
+    """See the module. It begins with nothing in its log; or with `states`, by service, which it
+    changes, behind an entry."""
 
-    def __init__(self) -> None:
-        self.states: dict[str, Any] = {core.service: core.initial() for core in CORES}
+    def __init__(self, states: dict[str, Any] | None = None, sequence: int = 0) -> None:
+        self.states = states or {core.service: core.initial() for core in CORES}
         self.behaviour = min(core.behaviour for core in CORES)
         """The newest that every core knows."""
         self.time_us = START_US
-        self._sequence = 0
+        self._sequence = sequence
 
     def tell(
-        self, service: str, body: Message, *, partner: str = "", actor: str = ""
+        self,
+        service: str,
+        body: Message,
+        *,
+        partner: str = "",
+        actor: str = "",
+        at_us: int | None = None,
+        edge_us: int = 0,
     ) -> list[Event]:
         """Append an input and let every core answer, until nothing is left to be said. Returns the
-        input and all that followed. Raises DecisionFailed."""
-        self.time_us += STEP_US
+        input and all that followed. `at_us`: its log time; else a step after the one before.
+        `edge_us`: the edge's, where it matters. Raises DecisionFailed."""
+        self.time_us = self.time_us + STEP_US if at_us is None else max(self.time_us, at_us)
         asked = self._event(
             service,
             body,
             partner=partner,
             actor=actor or (f"partner:{partner}" if partner else "operator:conformance"),
         )
-        waiting: deque[tuple[Event, bool]] = deque([(asked, False)])
+        return self.follow([(asked._replace(edge_us=edge_us), False)])
+
+    def follow(self, begun: Sequence[tuple[Event, bool]]) -> list[Event]:
+        """Let every core answer to some events, and to the answers; with each event, whether it
+        ends an unfinished step. Returns them and all that followed. Raises DecisionFailed."""
+        waiting = deque(begun)
         told: list[Event] = []
         while waiting:
             event, unfinished = waiting.popleft()

@@ -112,3 +112,46 @@ def test_a_capsule_that_cannot_be_made_or_opened_is_said_in_one_line(
     raw[len(raw) // 2] ^= 1
     file.write_bytes(raw)
     assert "is damaged" in refused("capsule", "open", file)
+
+
+def test_what_would_have_been_is_told(stopped: Path) -> None:
+    ask = ("what-if", "--data", stopped, "--round", "t1-1")
+    events = told("find", "--data", stopped, "--round", "t1-1")["events"]
+    cards = [
+        card for one in events if one["event"] == "CardsDealt" for card in one["body"]["cards"]
+    ]
+    first = [card.get("index", 0) for card in cards if card["hand"] == "HAND_PLAYER"][:2]
+    first += [card.get("index", 0) for card in cards if card["hand"] == "HAND_BANKER"][:2]
+    change: list[str] = []
+    for index, card in zip(first, ("9S", "KS", "2S", "3S"), strict=True):
+        change += ["--card", f"{index}={card}"]
+    shown = sabot(*ask, *change)
+    assert shown.exit_code == 0, shown.output
+    assert ": player (paid)" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "sum EUR: 0"
+    found = told(*ask, *change)
+    assert sum(one["difference_minor"] for one in found["differences"]) == 0
+    same = told(*ask, "--rule-set", "baccarat")
+    assert {one["difference_minor"] for one in same["differences"]} == {0}
+    assert sabot("replay", "--data", stopped, "--verify").exit_code == 0
+
+
+def test_what_cannot_be_asked_is_refused(stopped: Path) -> None:
+    ask = ("what-if", "--data", stopped, "--round", "t1-1")
+    assert "no wheel" in refused(*ask, "--spin", "7")
+    assert "no rule set" in refused(*ask, "--rule-set", "poker")
+    assert "tie pays" in refused(*ask, "--rule-set", "baccarat", "tie_pays=2000")
+    assert "betting can close" in refused(*ask, "--closing", "999999")
+    assert "no round" in refused("what-if", "--data", stopped, "--round", "x", "--dice", "1,2,3")
+    for misuse in (
+        (),
+        ("--spin", "7", "--dice", "1,2,3"),
+        ("--card", "AS"),
+        ("--card", "1=XX"),
+        ("--dice", "1,2"),
+        ("--dice", "0,1,7"),
+        ("--spin", "38"),
+        ("--closing", "now"),
+        ("--spin", "7", "tie_pays=9"),
+    ):
+        refused(*ask, *misuse, code=2)

@@ -1,0 +1,98 @@
+"""All cores of a cell as they stood just behind an entry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.cli.cores import CORES
+from services.cli.starts import reader_at, start_for
+from services.kernel.log import Log
+from services.kernel.reader import LogReader
+from services.kernel.recovery import AnyReplica, Window, entries_until
+from services.kernel.replica import Replica
+from services.kernel.snapshot import SnapshotSet
+
+Progress = Callable[[int, int, int], None]
+
+
+@dataclass(slots=True)
+class CellStates:
+    """See the module."""
+
+    replicas: list[AnyReplica]
+    """In the order of CORES."""
+    reader: LogReader
+    """It goes on behind them."""
+    snapshots: SnapshotSet | None = None
+    """What they were taken from, as it stands; None: they were folded further, or from nothing."""
+
+
+async def states_near(
+    log: Log,
+    before: int,
+    data: Path | None,
+    accepted: Mapping[int, bytes] | None,
+    progress: Progress,
+) -> CellStates:
+    """As the newest snapshot that stands before an entry and that the log names has them, or, where
+    there is none, folded up to that entry. `data`: the folder with the snapshots.
+
+    Raises LogBroken, LogUnavailable."""
+    states = await _begun(log, before, data, accepted)
+    if states.snapshots is None:
+        await fold(log, states, before - 1, progress)
+    return states
+
+
+async def states_before(
+    log: Log,
+    before: int,
+    data: Path | None,
+    accepted: Mapping[int, bytes] | None,
+    progress: Progress,
+) -> CellStates:
+    """Just before an entry. Raises LogBroken, LogUnavailable."""
+    states = await _begun(log, before, data, accepted)
+    await fold(log, states, before - 1, progress)
+    states.snapshots = None
+    return states
+
+
+async def _begun(
+    log: Log, before: int, data: Path | None, accepted: Mapping[int, bytes] | None
+) -> CellStates:
+    start = None
+    if data is not None:
+        last = (await log.info(wait_s=5.0)).last_sequence
+        folder = data / "snapshots"
+        start = await start_for(
+            log, folder, CORES, lambda reader: reader.sequence < before, last, accepted
+        )
+    return CellStates(
+        [
+            Replica(core, writer="states", state=start.decode(core).replica if start else None)
+            for core in CORES
+        ],
+        reader_at(log, start, accepted),
+        start,
+    )
+
+
+async def fold(log: Log, states: CellStates, until: int, progress: Progress) -> None:
+    """Fold on up to an entry, recorded answers as they stand. What is answered behind it is
+    decided."""
+    window = Window(states.replicas)
+    async for entries in entries_until(log, states.reader, until):
+        for entry in entries:
+            window.push(entry, 0.0)
+        progress(states.reader.state.sequence, until, 0)
+        await asyncio.sleep(0)
+    window.drain(0.0)
+
+
+def core_states(replicas: Sequence[AnyReplica]) -> dict[str, object]:
+    """What the cores keep, by service."""
+    return {one.core.service: one.state.core for one in replicas}
