@@ -16,6 +16,7 @@ from services.kernel.log import Log
 from services.kernel.projection_store import Projection
 from services.kernel.projections import END_OF_ENTRY, SEGMENT, Projector
 from services.settlement.projection import SettlementProjection
+from services.shoe.projection import ShoeProjection
 from services.table.projection import TableProjection
 from services.wallet.projection import WalletProjection
 
@@ -23,6 +24,7 @@ PROJECTIONS: dict[str, Callable[[], Projection]] = {
     "table": TableProjection,
     "wallet": WalletProjection,
     "settlement": SettlementProjection,
+    "shoe": ShoeProjection,
 }
 """By service."""
 LOOK_EVERY_S = 0.1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sabot.shoe.v1 import shoe_service_pb2
+from google.protobuf.descriptor import ServiceDescriptor
+
+from sabot.shoe.v1 import floor_service_pb2, shoe_service_pb2
 from services.kernel.host import Parts, Served
 from services.kernel.key_file import load_or_create_keys
 from services.kernel.process import Process
@@ -11,6 +13,9 @@ from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
 from services.shoe.custodian import Custodian, system_generator
 from services.shoe.domain.core import CORE
+from services.shoe.floor_servicer import FloorServicer
+from services.shoe.projection import ShoeProjection
+from services.shoe.projection_queries import SqlFloorQueries
 from services.shoe.servicer import ShoeServicer
 
 
@@ -25,8 +30,25 @@ def parts(settings: ServiceSettings) -> Parts:
     )
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
-        del projector, metrics
-        service = shoe_service_pb2.DESCRIPTOR.services_by_name["ShoeService"]
-        return [(service, ShoeServicer(process))]
+        del metrics
+        if projector is None:
+            raise RuntimeError("the shoe's shell needs its projection")
+        queries = SqlFloorQueries(projector)
+        served: list[tuple[ServiceDescriptor, object]] = [
+            (
+                shoe_service_pb2.DESCRIPTOR.services_by_name["ShoeService"],
+                ShoeServicer(process),
+            ),
+            (
+                floor_service_pb2.DESCRIPTOR.services_by_name["FloorService"],
+                FloorServicer(process, queries),
+            ),
+        ]
+        return served
 
-    return Parts(core=CORE, serve=serve, shells=[Custodian(settings.cell, keys, generator)])
+    return Parts(
+        core=CORE,
+        serve=serve,
+        shells=[Custodian(settings.cell, keys, generator)],
+        projection=ShoeProjection(),
+    )

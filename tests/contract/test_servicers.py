@@ -19,7 +19,7 @@ from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2
 from sabot.rules.v1 import rules_service_pb2
 from sabot.settlement.v1 import settlement_service_pb2
-from sabot.shoe.v1 import shoe_service_pb2
+from sabot.shoe.v1 import floor_service_pb2, shoe_service_pb2
 from sabot.table.v1 import odds_service_pb2, operator_service_pb2
 from sabot.wallet.v1 import events_pb2, wallet_service_pb2
 from services.audit.servicer import AuditServicer
@@ -30,6 +30,7 @@ from services.kernel.tokens import Caller, Role
 from services.limits.servicer import LimitsServicer
 from services.rules.servicer import RulesServicer
 from services.settlement.servicer import SettlementServicer
+from services.shoe.floor_servicer import FloorServicer
 from services.shoe.servicer import ShoeServicer
 from services.table.front_door import WalletFrontDoor
 from services.table.odds_servicer import OddsServicer
@@ -49,6 +50,7 @@ SERVED: list[tuple[Any, str, type]] = [
     (limits_service_pb2, "LimitsService", LimitsServicer),
     (rules_service_pb2, "RulesService", RulesServicer),
     (shoe_service_pb2, "ShoeService", ShoeServicer),
+    (floor_service_pb2, "FloorService", FloorServicer),
     (settlement_service_pb2, "SettlementService", SettlementServicer),
     (audit_service_pb2, "AuditService", AuditServicer),
 ]
@@ -73,6 +75,20 @@ ROLES_NAMED = {
     "UnblockAccount": {Role.SUPERVISOR},
     "GetAudit": {Role.AUDITOR},
     "GetLiveOdds": {Role.SUPERVISOR, Role.AUDITOR},
+    "GetFloor": set(Role),
+    "LoadShoe": {Role.DEALER, Role.SUPERVISOR},
+    "RecordCard": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RecordBurn": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RecordCutCard": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RecordSpin": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RecordDice": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "DeclareNoSpin": {Role.DEALER, Role.SUPERVISOR},
+    "RecordRemaining": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RegisterConsumable": {Role.DEALER, Role.SUPERVISOR},
+    "MoveConsumable": {Role.DEALER, Role.SUPERVISOR},
+    "ListConsumables": set(EVERY_ROLE),
+    "ListMovements": set(EVERY_ROLE),
+    "GetOrder": set(Role),
 }
 """Methods that only operators may call, with the roles that the protos name."""
 
@@ -105,7 +121,7 @@ def test_a_method_is_open_to_whom_its_proto_says(servicer: type, method: MethodD
     else:
         assert access.partners
     changes = {field.name for field in method.input_type.fields} & {"request_id"}
-    asks = method.name == "GetRequest"
+    asks = method.name in {"GetRequest", "GetOrder"}
     kernel = method.name in {"ActivateBehaviour", "RetryInput"}
     assert access.deadline == (kernel or bool(changes) != asks)
 

@@ -34,6 +34,7 @@ from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
 from services.kernel.streams import require_stream, stream_name
 from services.settlement.projection import SettlementProjection
+from services.shoe.projection import ShoeProjection
 from services.table.projection import TableProjection
 from services.wallet.projection import WalletProjection
 from tests.fleet.clients import AGAIN_S, PATIENCE_S, Operator, Partner, Servers
@@ -45,6 +46,7 @@ PROJECTIONS: dict[str, Projection] = {
     "table": TableProjection(),
     "wallet": WalletProjection(),
     "settlement": SettlementProjection(),
+    "shoe": ShoeProjection(),
 }
 RECENT = 300
 """Entries among which every service has answered something while rounds are played."""

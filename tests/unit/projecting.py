@@ -16,12 +16,13 @@ from services.kernel.projections import (
     ReadEvents,
 )
 from services.settlement.projection import SettlementProjection
+from services.shoe.projection import ShoeProjection
 from services.table.projection import TableProjection
 from services.wallet.projection import WalletProjection
 from tests.unit.projection_log import HandMadeLog
 
 WAIT_S = 20.0
-ALL = (TableProjection, WalletProjection, SettlementProjection)
+ALL = (TableProjection, WalletProjection, SettlementProjection, ShoeProjection)
 
 
 def url_of(folder: Path, name: str = "projection") -> str:

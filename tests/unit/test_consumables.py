@@ -230,6 +230,19 @@ def census(
     )
 
 
+def to_inspect(why: str) -> list[floor.ConsumableMoved]:
+    return [
+        floor.ConsumableMoved(
+            consumable_id=pack_,
+            kind=CARDS,
+            movement=REJECTED,
+            shoe_id=S1,
+            reason=why,
+        )
+        for pack_ in PACKS
+    ]
+
+
 def test_a_whole_shoe_is_whole() -> None:
     log_ = over()
     log_.when(remaining(*cards_left())).then(census(416))
@@ -244,6 +257,7 @@ def test_missing_ranks_are_told_and_the_packs_must_be_inspected() -> None:
     log_.when(remaining(*cards_left("KD", "KD", "9C"))).then(
         census(413, missing=("KD", "KD", "9C")),
         fault(floor.FLOOR_FAULT_CENSUS, "3 missing, 0 too many", round_id="", device="s"),
+        *to_inspect("3 missing, 0 too many"),
     )
     told = load(2)
     log_.when(told)
@@ -258,6 +272,7 @@ def test_a_card_too_many_is_told() -> None:
     over().when(remaining(*cards_left("KD"), "AS")).then(
         census(416, missing=("KD",), extra=("AS",)),
         fault(floor.FLOOR_FAULT_CENSUS, "1 missing, 1 too many", round_id="", device="s"),
+        *to_inspect("1 missing, 1 too many"),
     )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from services.kernel import migrations, row_writer
 from services.kernel.databases import open_engine
 
-SERVICES = ("table", "wallet", "settlement")
+SERVICES = ("table", "wallet", "settlement", "shoe")
 DIALECTS = ("sqlite", "postgresql+asyncpg")
 
 

@@ -16,8 +16,8 @@ from services.shoe.domain.state import Shoe, ShoeState, Standing, stood_before
 
 def answer_remaining(state: ShoeState, body: floor.RecordRemaining) -> list[Message]:
     """Say what is missing and what is too many. It is over with the last scan, or as soon as the
-    shoe is whole; where it is over and not whole, that is a fault, and its packs must be inspected.
-    The order of refusals stands in `floor_orders.py`."""
+    shoe is whole; where it is over and not whole, that is a fault, and its packs must be inspected
+    before they are used again. The order of refusals stands in `floor_orders.py`."""
     if body.table_id not in state.tables:
         return refused(body, floor.FLOOR_REFUSAL_UNKNOWN_TABLE)
     shoe = state.shoes.get(body.shoe_id)
@@ -56,7 +56,18 @@ def answer_remaining(state: ShoeState, body: floor.RecordRemaining) -> list[Mess
         source=body.source,
         device=body.device,
     )
-    return [census, fault]
+    inspected = [
+        floor.ConsumableMoved(
+            consumable_id=pack,
+            kind=floor.CONSUMABLE_KIND_CARDS,
+            movement=floor.MOVEMENT_REJECTED,
+            shoe_id=body.shoe_id,
+            reason=fault.told,
+        )
+        for pack in shoe.floor.packs
+        if pack in state.consumables and state.consumables[pack].shoe_id == body.shoe_id
+    ]
+    return [census, fault, *inspected]
 
 
 def note_census(state: ShoeState, body: floor.ShoeCensus) -> None:
@@ -69,10 +80,6 @@ def note_census(state: ShoeState, body: floor.ShoeCensus) -> None:
         shoe.floor.counted = {card: shoe.decks - lacking[card] + beyond[card] for card in CARDS}
         return
     del state.shoes[body.shoe_id]
-    for pack in shoe.floor.packs:
-        one = state.consumables.get(pack)
-        if one is not None and one.shoe_id == body.shoe_id and not body.complete:
-            one.rejected = True
 
 
 def _told(shoe: Shoe) -> Counter[str]:

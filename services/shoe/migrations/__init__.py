@@ -1,0 +1,1 @@
+"""Revisions of this service's projection, run by `services.kernel.migrations`."""
