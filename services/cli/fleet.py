@@ -15,9 +15,10 @@ from services.cli.log_source import check_folder, note_folder
 from services.events import event_types
 from services.kernel import event_loop, host, telemetry
 from services.kernel.build import BUILD
-from services.kernel.embedded import FLEET, EmbeddedServer
+from services.kernel.embedded import EmbeddedServer
 from services.kernel.health_port import health_port
 from services.kernel.jetstream import JetStreamLog
+from services.kernel.nats_users import ADMIN, FLEET
 from services.kernel.preflight import Preflight, check_log
 from services.kernel.settings import ServiceSettings
 from services.kernel.streams import require_stream
@@ -106,7 +107,7 @@ async def embedded_log(
 
 
 async def _require(server: EmbeddedServer) -> None:
-    admin = await connect(server, "admin")
+    admin = await connect(server, ADMIN)
     try:
         await require_stream(
             admin.connection, server.cell, replicas=1, may_create=not server.held_stream

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.cli import incidents
+from services.cli import incidents, operating
 from services.cli.commands import (
     DATA,
     EXIT_CODES,
@@ -53,6 +53,7 @@ app.add_typer(rules_app, name="rules")
 
 
 incidents.register(app)
+operating.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from services.kernel.jetstream_read import consumer_names
 from services.kernel.nats_process import (
     HOST,
     POLL_S,
@@ -30,14 +29,16 @@ from services.kernel.nats_process import (
     http_get,
     write_private,
 )
-from services.kernel.streams import stream_name, stream_subjects
-
-TOOLS = "tools"
-"""The user whose credentials are left in the folder; it may read and nothing else."""
-ADMIN = "admin"
-"""The user that makes the stream."""
-FLEET = "fleet"
-"""The user of a fleet that runs in one process."""
+from services.kernel.nats_users import (
+    MAKER,
+    READER,
+    TOOLS,
+    WHOLE_FLEET,
+    NatsUser,
+    permissions,
+    service_users,
+)
+from services.kernel.streams import stream_name
 
 LOCK_WAIT_S = 5.0
 """How long a server whose fleet was just killed may take to end and let go of its folder."""
@@ -134,8 +135,8 @@ class EmbeddedServer:
         self.cell = cell
         self.stream = stream_name(cell)
         self.lock = FolderLock(data)
-        self.users = {name: _credentials(name) for name in (ADMIN, FLEET, TOOLS, *services)}
-        self._services = tuple(services)
+        self._table = (MAKER, WHOLE_FLEET, READER, *service_users(services))
+        self.users = {user.name: _credentials(user) for user in self._table}
         self._server: NatsProcess | None = None
         self.keeper: asyncio.Task[None] | None = None
         """Whoever starts the server again when it ends; done only where it may not be started."""
@@ -244,37 +245,14 @@ class EmbeddedServer:
         self.lock.release()
 
     def _users(self) -> list[dict[str, Any]]:
-        users = []
-        for name, credentials in self.users.items():
-            user: dict[str, Any] = {"user": credentials.user, "password": credentials.password}
-            if name == FLEET:
-                user["permissions"] = permissions(credentials, self.cell, "*")
-            elif name != ADMIN:
-                service = name if name in self._services else None
-                user["permissions"] = permissions(credentials, self.cell, service)
-            users.append(user)
-        return users
-
-
-def permissions(credentials: Credentials, cell: str, service: str | None) -> dict[str, Any]:
-    """What a user of a cell's stream may do: read it, and append to one service's subjects.
-
-    `service` None: read only; `*`: every service's. NATS cannot match half a token, so consumers
-    have the closed list of names that `consumer_names` gives.
-    """
-    stream = stream_name(cell)
-    publish = [f"$JS.API.STREAM.INFO.{stream}"]
-    for consumer in consumer_names(credentials.consumer_prefix):
-        publish += [
-            f"$JS.API.CONSUMER.{verb}.{stream}.{consumer}"
-            for verb in ("CREATE", "MSG.NEXT", "DELETE")
+        return [
+            {
+                "user": user.name,
+                "password": self.users[user.name].password,
+                "permissions": permissions(user, self.cell),
+            }
+            for user in self._table
         ]
-    if service is not None:
-        publish += [subject.replace("*", service) for subject in stream_subjects(cell)]
-    return {
-        "publish": {"allow": publish},
-        "subscribe": {"allow": [f"{credentials.inbox_prefix}.>"]},
-    }
 
 
 def stream_folder(data: Path, cell: str) -> Path:
@@ -304,7 +282,7 @@ class Cluster:
         """Keep everything below `folder`; one user with every right."""
         self.folder = folder
         self.size = size
-        self.admin = _credentials(ADMIN)
+        self.admin = _credentials(MAKER)
         self.servers: list[NatsProcess] = []
 
     @property
@@ -379,8 +357,9 @@ class Cluster:
                 await asyncio.sleep(POLL_S)
 
 
-def _credentials(name: str) -> Credentials:
-    return Credentials(name, uuid4().hex + uuid4().hex, f"_INBOX_{name}", name)
+def _credentials(user: NatsUser) -> Credentials:
+    password = uuid4().hex + uuid4().hex
+    return Credentials(user.name, password, user.inbox_prefix, user.consumer_prefix)
 
 
 def _server_config(store: Path, users: list[dict[str, Any]]) -> dict[str, Any]:

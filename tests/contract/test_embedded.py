@@ -15,9 +15,6 @@ import pytest
 import pytest_asyncio
 
 from services.kernel.embedded import (
-    ADMIN,
-    FLEET,
-    TOOLS,
     EmbeddedServer,
     FolderInUse,
     find_running,
@@ -26,6 +23,7 @@ from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused, LogUnavailable
 from services.kernel.nats_connection import Forbidden, NatsConnection
 from services.kernel.nats_process import ServerNotStarted
+from services.kernel.nats_users import ADMIN, FLEET, TOOLS
 from services.kernel.streams import require_stream, stream_name
 from tests.contract.places import PATIENCE_S, reading
 

@@ -23,13 +23,14 @@ from services.cli.fleet import CELL, Fleet, connect, fleet
 from services.cli.replay import verify
 from services.cli.split import Child, LogServers, Replicas, SplitFleet, split_fleet, split_services
 from services.events import SERVICES, event_types
-from services.kernel.embedded import TOOLS, Cluster
+from services.kernel.embedded import Cluster
 from services.kernel.entry import decode_entry
 from services.kernel.host import events_of
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import Log
 from services.kernel.nats_connection import NatsConnection
 from services.kernel.nats_process import NatsProcess
+from services.kernel.nats_users import TOOLS
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
 from services.kernel.streams import require_stream, stream_name

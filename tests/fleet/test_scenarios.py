@@ -27,10 +27,11 @@ from services.cli.uuid7 import uuid7
 from services.events import event_types
 from services.kernel import host
 from services.kernel.build import BUILD
-from services.kernel.embedded import ADMIN, FLEET, EmbeddedServer
+from services.kernel.embedded import EmbeddedServer
 from services.kernel.entry import decode_entry
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.nats_connection import NatsConnection
+from services.kernel.nats_users import ADMIN, FLEET
 from services.kernel.preflight import Preflight
 from services.kernel.settings import ServiceSettings
 from services.kernel.streams import stream_definition, stream_name

@@ -1,0 +1,173 @@
+"""The verbs of `sabot` for whoever runs a cell on servers of their own: NATS and its stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from services.cli.commands import EXIT_CODES, RIGHT, WRONG, AsJson, dump, plainly, run
+
+if TYPE_CHECKING:
+    from services.cli.streams import Plan, Servers
+
+Cell = Annotated[str, typer.Option(metavar="NAME", help="The cell.")]
+ROUTES = "nats-0.nats:6222,nats-1.nats:6222,nats-2.nats:6222"
+"""Where the servers of k8s/base find one another."""
+
+NatsUrl = Annotated[
+    str, typer.Option("--nats-url", metavar="URL,…", help="The log's servers: nats://host:port.")
+]
+User = Annotated[str, typer.Option(metavar="NAME", help="Of NATS; empty: none.")]
+PasswordFile = Annotated[
+    Path | None, typer.Option("--password-file", metavar="FILE", help="Holds its password.")
+]
+Replicas = Annotated[int, typer.Option(min=1, max=5, help="On so many servers.")]
+MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=1, help="Room for the log; else as it is.")
+]
+Create = Annotated[
+    bool, typer.Option("--create", help="These servers have never held it: make the stream.")
+]
+ONE_SERVER = "nats://127.0.0.1:4222"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    nats_app = typer.Typer(
+        help="The log's servers: their configuration and secrets.",
+        epilog=EXIT_CODES,
+        no_args_is_help=True,
+    )
+    nats_app.command("config", epilog=EXIT_CODES)(nats_config)
+    nats_app.command("secrets", epilog=EXIT_CODES)(nats_secrets)
+    app.add_typer(nats_app, name="nats")
+    streams_app = typer.Typer(
+        help="The cell's stream: its definition is code, and is applied only where nothing that is "
+        "written can be lost.",
+        epilog=EXIT_CODES,
+        no_args_is_help=True,
+    )
+    for verb in (diff, plan, apply):
+        streams_app.command(epilog=EXIT_CODES)(verb)
+    app.add_typer(streams_app, name="streams")
+
+
+def nats_config(cell: Cell = "main") -> None:
+    """The configuration of every server of a cell's cluster: who may append, read and make what.
+    It includes secrets.conf."""
+    with plainly():
+        from services.cli import nats_config as rendering
+
+        print(rendering.config(cell), end="")
+
+
+def nats_secrets(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to.")],
+    routes: Annotated[
+        str, typer.Option(metavar="HOST:PORT,…", help="Where the servers find one another.")
+    ] = ROUTES,
+) -> None:
+    """Draw a cluster's passwords: secrets.conf for its servers, and a file for each user."""
+    with plainly():
+        from services.cli import nats_config as rendering
+
+        for path in rendering.write_secrets(out, [route.strip() for route in routes.split(",")]):
+            print(path)
+
+
+def diff(
+    nats_url: NatsUrl = ONE_SERVER,
+    cell: Cell = "main",
+    user: User = "admin",
+    password_file: PasswordFile = None,
+    replicas: Replicas = 3,
+    max_bytes: MaxBytes = None,
+    as_json: AsJson = False,
+) -> None:
+    """How the stream differs from its definition; exit code 1 where it does."""
+    from services.cli.streams import What, planned
+
+    found = run(
+        planned(
+            _servers(nats_url, user, password_file),
+            cell,
+            replicas=replicas,
+            max_bytes=max_bytes,
+            may_create=False,
+        )
+    )
+    _show(found, as_json)
+    raise typer.Exit(RIGHT if found.what is What.NOTHING else WRONG)
+
+
+def plan(
+    nats_url: NatsUrl = ONE_SERVER,
+    cell: Cell = "main",
+    user: User = "admin",
+    password_file: PasswordFile = None,
+    replicas: Replicas = 3,
+    max_bytes: MaxBytes = None,
+    create: Create = False,
+    as_json: AsJson = False,
+) -> None:
+    """What `apply` would do; exit code 1 where it would refuse."""
+    from services.cli.streams import What, planned
+
+    found = run(
+        planned(
+            _servers(nats_url, user, password_file),
+            cell,
+            replicas=replicas,
+            max_bytes=max_bytes,
+            may_create=create,
+        )
+    )
+    _show(found, as_json)
+    raise typer.Exit(WRONG if found.what is What.REFUSE else RIGHT)
+
+
+def apply(
+    nats_url: NatsUrl = ONE_SERVER,
+    cell: Cell = "main",
+    user: User = "admin",
+    password_file: PasswordFile = None,
+    replicas: Replicas = 3,
+    max_bytes: MaxBytes = None,
+    create: Create = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the stream, or change what may be changed: more replicas, more room, stricter flags.
+
+    Whatever could take away what is written is refused, and then nothing is done at all.
+    """
+    from services.cli.streams import What, applied
+
+    found = run(
+        applied(
+            _servers(nats_url, user, password_file),
+            cell,
+            replicas=replicas,
+            max_bytes=max_bytes,
+            may_create=create,
+        )
+    )
+    _show(found, as_json)
+    raise typer.Exit(WRONG if found.what is What.REFUSE else RIGHT)
+
+
+def _servers(nats_url: str, user: str, password_file: Path | None) -> Servers:
+    from services.cli.streams import Servers
+
+    return Servers([url.strip() for url in nats_url.split(",")], user, password_file)
+
+
+def _show(found: Plan, as_json: bool) -> None:
+    from services.cli import streams
+
+    if as_json:
+        dump(streams.as_json(found))
+        return
+    for line in streams.lines(found):
+        print(line)
