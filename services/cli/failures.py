@@ -10,6 +10,7 @@ from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
 from services.cli.known_draws import CardUnknown
 from services.cli.log_source import NoLog
+from services.cli.odds_live import NotTold
 from services.cli.playthrough import RoundUnknown
 from services.cli.rule_change import RulesRefused
 from services.cli.what_if import WhatIfRefused
@@ -45,6 +46,7 @@ EXPECTED = (
     NoLog,
     NotACapsule,
     NotAcceptable,
+    NotTold,
     NothingToKeep,
     NothingFound,
     OSError,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.cli import incidents, operating
+from services.cli import incidents, odds_command, operating
 from services.cli.commands import (
     DATA,
     EXIT_CODES,
@@ -54,6 +54,7 @@ app.add_typer(rules_app, name="rules")
 
 incidents.register(app)
 operating.register(app)
+odds_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------
@@ -292,73 +293,6 @@ def show_rules(
                 print(rules_pages.page_of(rule_set, lang), end="")
         except rules_pages.UnknownRuleSet as error:
             raise typer.BadParameter(str(error), param_hint="RULESET") from None
-
-
-@app.command(epilog=EXIT_CODES)
-def odds(
-    game: Annotated[
-        str,
-        typer.Argument(
-            metavar="GAME",
-            help="baccarat, blackjack, roulette, sicbo, dragon_tiger or football_studio.",
-        ),
-    ],
-    rules: Annotated[
-        str,
-        typer.Option(
-            metavar="RULESET",
-            help="Other rules than the usual ones: ez; ace_only, both or none; la_partage; "
-            "atlantic_city or macau; tie_8, ace_high, ace_low, decks_6; several with commas.",
-        ),
-    ] = "",
-    seen: Annotated[
-        str | None,
-        typer.Option(metavar="CARDS", help="Cards that have left a fresh shoe, such as AS,TD."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """The exact odds of every bet: each outcome's pay and probability, the return, the edge.
-
-    By enumeration, as fractions; in the first round of a fresh shoe unless --seen says what has
-    left it.
-    """
-    with _plainly():
-        from services.cli import odds as cli_odds
-        from services.odds.compositions import CardImpossible, TooFewCards
-
-        try:
-            name, left, told = cli_odds.exact(game, rules, seen)
-        except (cli_odds.OddsRefused, CardImpossible, TooFewCards) as error:
-            raise typer.BadParameter(str(error)) from None
-        if as_json:
-            _dump(cli_odds.as_json(game, name, told))
-        else:
-            for line in cli_odds.lines(name, left, told):
-                print(line)
-
-
-@app.command(epilog=EXIT_CODES)
-def export(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to.")],
-    data: Data = DATA,
-) -> None:
-    """The whole log as one file that anyone can check without Sabot."""
-    _run(_export(data, out))
-
-
-@app.command("verify-export", epilog=EXIT_CODES)
-def verify_export(
-    file: Annotated[Path, typer.Argument(help="What `sabot export` wrote.")],
-    key: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HEX", help="A public key that may sign; again for more."),
-    ] = None,
-) -> None:
-    """Check an export: chain, answers, seals and signatures. The same as running the file
-    verify_export.py by itself, on any machine."""
-    from services.cli.verify_export import check_file
-
-    raise typer.Exit(check_file(str(file), key or []))
 
 
 @log_app.command(epilog=EXIT_CODES)

@@ -126,9 +126,9 @@ def as_json(game: str, rules: str, told: Iterable[BetOdds]) -> dict[str, Any]:
     }
 
 
-def lines(rules: str, left: Composition | None, told: Sequence[BetOdds]) -> list[str]:
+def lines(rules: str, cards_left: int | None, told: Sequence[BetOdds]) -> list[str]:
     """For people: a line for each bet, and its outcomes below it."""
-    where = f", {left.total} cards left" if left is not None else ""
+    where = f", {cards_left} cards left" if cards_left is not None else ""
     rows = [(f"{rules}{where}", "positions", "return %", "edge %")]
     for one in told:
         rows.append((one.bet, str(one.positions), per_cent(one.rtp), per_cent(one.edge)))

@@ -65,4 +65,5 @@ def _message(one: BetOdds) -> proto.BetOdds:
         ],
         rtp=text_of(one.rtp),
         edge=text_of(one.edge),
+        positions=one.positions,
     )

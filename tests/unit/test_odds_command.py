@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from sabot.table.v1 import odds_service_pb2
 from services.cli.main import app
+from services.kernel.grpc_server import Server
+from services.kernel.tokens import Caller, Role
+from services.table.domain.state import TableState
+from services.table.odds_servicer import OddsServicer
+from tests.unit.fake_edge import FakeEdge
+from tests.unit.front import table_state
 
 RUN = CliRunner()
 
@@ -145,4 +154,84 @@ def test_the_commands_of_the_page_are_understood() -> None:
     commands = re.findall(r"^    \.venv/bin/sabot (odds .*)$", page, re.MULTILINE)
     assert len(commands) >= 4
     for command in commands:
+        if "--shoe" in command:
+            continue  # It takes a fleet: see below.
         assert RUN.invoke(app, command.split()).exit_code == 0, command
+
+
+# ---- a live shoe -------------------------------------------------------------------------------
+
+
+class Callers:
+    """An auditor and a dealer."""
+
+    def caller(self, token: str) -> Caller | None:
+        roles = {"good": Role.AUDITOR, "poor": Role.DEALER}
+        if token not in roles:
+            return None
+        return Caller(operator="ada", roles=frozenset({roles[token]}))
+
+
+@pytest.fixture
+async def fleet() -> AsyncIterator[str]:
+    """The address of a server with one shoe, of which a card was shown."""
+    table = table_state(running=False)
+    table.shoe_id, table.shoe_cards, table.seen = "t1-s1", 416, ["AS"]
+    server = Server(Callers())
+    service = odds_service_pb2.DESCRIPTOR.services_by_name["OddsService"]
+    server.add(service, OddsServicer(FakeEdge(states={"table": TableState({"t1": table})})))
+    port = server.listen("127.0.0.1:0")
+    await server.start()
+    yield f"127.0.0.1:{port}"
+    await server.stop(0)
+
+
+async def asked(fleet: str, game: str, shoe: str, token_file: Path, *more: str) -> Any:
+    arguments = ["--shoe", shoe, "--address", fleet, "--token-file", str(token_file)]
+    return await asyncio.to_thread(RUN.invoke, app, ["odds", game, *arguments, *more])
+
+
+async def test_a_live_shoe_is_asked_of_a_running_fleet(fleet: str, tmp_path: Path) -> None:
+    plain, several = tmp_path / "token", tmp_path / "tokens.json"
+    plain.write_text("good\n")
+    several.write_text('{"operator:ada": "good", "operator:dana": "poor"}')
+    by_cards = told("baccarat", "--seen", "AS")["bets"]
+    for token_file in (plain, several):
+        done = await asked(fleet, "baccarat", "t1-s1", token_file, "--json")
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        assert (found["game"], found["rules"]) == ("baccarat", "baccarat")
+        # The table offers the three bets of the first rule set.
+        assert found["bets"] == [
+            one for one in by_cards if one["bet"] in {"banker", "player", "tie"}
+        ]
+    shown = await asked(fleet, "baccarat", "t1-s1", plain)
+    assert shown.stdout.startswith("baccarat, 415 cards left")
+
+
+async def test_who_may_not_ask_and_what_is_not_there_is_said_in_a_line(
+    fleet: str, tmp_path: Path
+) -> None:
+    several = tmp_path / "tokens.json"
+    several.write_text('{"operator:ada": "good", "operator:dana": "poor"}')
+    for game, shoe, operator, why in (
+        ("baccarat", "t1-s1", "dana", "PERMISSION_DENIED"),
+        ("baccarat", "t1-s9", "ada", "NOT_FOUND"),
+        ("blackjack", "t1-s1", "ada", "shoe t1-s1 is one of baccarat, not of blackjack"),
+        ("baccarat", "t1-s1", "olga", "has no token of operator olga"),
+    ):
+        done = await asked(fleet, game, shoe, several, "--operator", operator)
+        assert done.exit_code == 1
+        assert why in done.stderr
+        assert done.stderr.count("\n") == 1
+    nobody = await asked("127.0.0.1:1", "baccarat", "t1-s1", several)
+    assert (nobody.exit_code, "UNAVAILABLE" in nobody.stderr) == (1, True)
+    several.write_text("{")
+    broken = await asked(fleet, "baccarat", "t1-s1", several)
+    assert (broken.exit_code, "no JSON" in broken.stderr) == (1, True)
+
+
+def test_a_live_shoe_has_its_own_rules_and_cards() -> None:
+    for more in (["--rules", "ez"], ["--seen", "AS"]):
+        assert "a live shoe has its rules" in refused("baccarat", "--shoe", "t1-s1", *more)
+    assert "the games are" in refused("chess", "--shoe", "t1-s1", "--token-file", __file__)

@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sabot/table/v1/odds_service.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x18sabot/log/v1/entry.proto\"G\n\x12GetLiveOddsRequest\x12\x31\n\x07shoe_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\"\xb4\x01\n\x13GetLiveOddsResponse\x12\x0f\n\x07shoe_id\x18\x01 \x01(\t\x12\x10\n\x08table_id\x18\x02 \x01(\t\x12\x13\n\x0brule_set_id\x18\x03 \x01(\t\x12\x14\n\x0cunseen_cards\x18\x04 \x01(\r\x12%\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x17.sabot.table.v1.BetOdds\x12(\n\x08position\x18\x06 \x01(\x0b\x32\x16.sabot.log.v1.Position\"_\n\x07\x42\x65tOdds\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12,\n\x08outcomes\x18\x02 \x03(\x0b\x32\x1a.sabot.table.v1.BetOutcome\x12\x0b\n\x03rtp\x18\x03 \x01(\t\x12\x0c\n\x04\x65\x64ge\x18\x04 \x01(\t\"=\n\nBetOutcome\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04pays\x18\x02 \x01(\t\x12\x13\n\x0bprobability\x18\x03 \x01(\t2e\n\x0bOddsService\x12V\n\x0bGetLiveOdds\x12\".sabot.table.v1.GetLiveOddsRequest\x1a#.sabot.table.v1.GetLiveOddsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sabot/table/v1/odds_service.proto\x12\x0esabot.table.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x18sabot/log/v1/entry.proto\"G\n\x12GetLiveOddsRequest\x12\x31\n\x07shoe_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\"\xb4\x01\n\x13GetLiveOddsResponse\x12\x0f\n\x07shoe_id\x18\x01 \x01(\t\x12\x10\n\x08table_id\x18\x02 \x01(\t\x12\x13\n\x0brule_set_id\x18\x03 \x01(\t\x12\x14\n\x0cunseen_cards\x18\x04 \x01(\r\x12%\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x17.sabot.table.v1.BetOdds\x12(\n\x08position\x18\x06 \x01(\x0b\x32\x16.sabot.log.v1.Position\"r\n\x07\x42\x65tOdds\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12,\n\x08outcomes\x18\x02 \x03(\x0b\x32\x1a.sabot.table.v1.BetOutcome\x12\x0b\n\x03rtp\x18\x03 \x01(\t\x12\x0c\n\x04\x65\x64ge\x18\x04 \x01(\t\x12\x11\n\tpositions\x18\x05 \x01(\r\"=\n\nBetOutcome\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04pays\x18\x02 \x01(\t\x12\x13\n\x0bprobability\x18\x03 \x01(\t2e\n\x0bOddsService\x12V\n\x0bGetLiveOdds\x12\".sabot.table.v1.GetLiveOddsRequest\x1a#.sabot.table.v1.GetLiveOddsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,9 +40,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETLIVEODDSRESPONSE']._serialized_start=182
   _globals['_GETLIVEODDSRESPONSE']._serialized_end=362
   _globals['_BETODDS']._serialized_start=364
-  _globals['_BETODDS']._serialized_end=459
-  _globals['_BETOUTCOME']._serialized_start=461
-  _globals['_BETOUTCOME']._serialized_end=522
-  _globals['_ODDSSERVICE']._serialized_start=524
-  _globals['_ODDSSERVICE']._serialized_end=625
+  _globals['_BETODDS']._serialized_end=478
+  _globals['_BETOUTCOME']._serialized_start=480
+  _globals['_BETOUTCOME']._serialized_end=541
+  _globals['_ODDSSERVICE']._serialized_start=543
+  _globals['_ODDSSERVICE']._serialized_end=644
 # @@protoc_insertion_point(module_scope)

@@ -97,12 +97,15 @@ class BetOdds(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     RTP_FIELD_NUMBER: _builtins.int
     EDGE_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
     bet: _builtins.str
     """The bet's id; where odds differ by position, with the position."""
     rtp: _builtins.str
     """What a stake of one returns in the mean, itself included."""
     edge: _builtins.str
     """What the house keeps of it in the mean."""
+    positions: _builtins.int
+    """How many positions of the layout these odds hold for."""
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___BetOutcome]:
         """How it may end."""
@@ -114,10 +117,11 @@ class BetOdds(_message.Message):
         outcomes: _abc.Iterable[Global___BetOutcome] | None = ...,
         rtp: _builtins.str = ...,
         edge: _builtins.str = ...,
+        positions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "edge", b"edge", "outcomes", b"outcomes", "rtp", b"rtp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "edge", b"edge", "outcomes", b"outcomes", "positions", b"positions", "rtp", b"rtp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
