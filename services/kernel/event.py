@@ -6,8 +6,8 @@ run cores over a log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
@@ -104,3 +104,5 @@ class Core(Generic[S]):
     only evolves."""
     answers: frozenset[type[Message]]
     """What it may answer; `evolve` must see these too."""
+    alarms: Mapping[type[Message], str] = field(default_factory=dict[type[Message], str])
+    """Its answers that an operator must see as they come, with the kind of alarm that each is."""

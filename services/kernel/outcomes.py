@@ -4,7 +4,7 @@ for the futures of callers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +52,10 @@ class _Chain:
 class Outcomes:
     """The callers of one process, and the inputs of the whole cell that have no answer yet."""
 
-    def __init__(self, alarm: Alarm) -> None:
+    def __init__(self, alarm: Alarm, alarming: Mapping[type[Message], str]) -> None:
+        """`alarming`: answers of the cores here that are alarms, with their kinds."""
         self._alarm = alarm
+        self._alarming = alarming
         self._chains: dict[Position, _Chain] = {}
         self._open_inputs: dict[Position, float] = {}
 
@@ -77,6 +79,8 @@ class Outcomes:
             self._open_inputs.pop(cause, None)
             if type(event.body) in _WATCHED:
                 self._watch(event, cause)
+            elif type(event.body) in self._alarming:
+                self._alarm(self._alarming[type(event.body)], _facts_of(event))
             chain = chains.get(cause)
             if chain is None:
                 continue
@@ -119,3 +123,15 @@ class Outcomes:
         elif isinstance(body, events_pb2.InputIgnored) and body.reason in _UNTRUE:
             reason = events_pb2.IgnoredReason.Name(body.reason)
             self._alarm("input_untrue", {**facts, "reason": reason})
+
+
+def _facts_of(event: Event) -> dict[str, Any]:
+    """What an alarming answer says, its plain fields, and where it stands."""
+    facts: dict[str, Any] = {"service": event.service, "position": str(event.position)}
+    for field, value in event.body.ListFields():
+        if field.enum_type is not None and not field.is_repeated:
+            known = field.enum_type.values_by_number
+            facts[field.name] = known[value].name if value in known else value
+        elif field.message_type is None and not field.is_repeated:
+            facts[field.name] = value
+    return facts

@@ -88,7 +88,9 @@ class Process:
         self._listeners: list[EntryListener] = list(listeners)
         self._tracing = tracing
         self._tasks = Tasks(self._halt)
-        self._outcomes = Outcomes(alarm)
+        self._outcomes = Outcomes(
+            alarm, {kind: name for core in cores for kind, name in core.alarms.items()}
+        )
         self._callers = 0
         self.folding = Folding(
             log=log,

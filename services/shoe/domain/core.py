@@ -8,6 +8,7 @@ packs that fill it to the count of its cards, `ShoeCensus`.
 
 from __future__ import annotations
 
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from services.kernel.event import Core
 from services.shoe.domain.decide import decide
 from services.shoe.domain.events import ANSWERS, FOLDS
@@ -24,4 +25,5 @@ CORE: Core[ShoeState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
+    alarms={floor.FloorFaultFound: "floor_fault"},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.event import Core
 from services.table.domain.decide import decide
 from services.table.domain.events import ANSWERS, FOLDS
@@ -18,4 +19,5 @@ CORE: Core[TableState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
+    alarms={orders.SuspensionEscalated: "suspension_escalated"},
 )
