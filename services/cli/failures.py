@@ -21,7 +21,7 @@ from services.kernel.log import LogUnavailable
 from services.kernel.nats_process import ServerNotStarted
 from services.kernel.projections import ProjectionAhead
 from services.kernel.reader import LogBroken
-from services.kernel.replica import BehaviourUnknown
+from services.kernel.replica import BehaviourUnknown, Diverged
 from services.kernel.settings import BadSettings
 from services.kernel.store_check import StoreNotTheLog
 from services.kernel.store_scan import StoreDamaged, StoreMissing
@@ -37,6 +37,7 @@ EXPECTED = (
     BehaviourUnknown,
     CapsuleRefused,
     CardUnknown,
+    Diverged,
     EdgesWrong,
     FolderInUse,
     GeneratorFailed,

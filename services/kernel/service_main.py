@@ -16,10 +16,21 @@ from services.kernel.log import LogUnavailable
 from services.kernel.preflight import Preflight, check_log
 from services.kernel.projections import ProjectionAhead
 from services.kernel.reader import LogBroken
+from services.kernel.replica import BehaviourUnknown, Diverged
 from services.kernel.settings import BadSettings, ServiceSettings, load
 from services.kernel.tokens import BadTokenFile, Tokens
 from services.kernel.witness import WitnessDamaged
 
+EXPECTED = (
+    BehaviourUnknown,
+    Diverged,
+    LogBroken,
+    LogUnavailable,
+    ProjectionAhead,
+    WitnessDamaged,
+    RuntimeError,
+)
+"""What a start may end with: told in one line."""
 EXIT_STOPPED = 1
 EXIT_USAGE = 2
 CONNECT_WAIT_S = 60.0
@@ -41,7 +52,7 @@ def main(service: str, parts_of: Callable[[ServiceSettings], host.Parts], types:
     stopped: BaseException | None
     try:
         stopped = event_loop.run(_probed(service, parts_of, types, settings, tokens))
-    except (LogBroken, LogUnavailable, ProjectionAhead, WitnessDamaged, RuntimeError) as error:
+    except EXPECTED as error:
         stopped = error
     except asyncio.CancelledError:
         return EXIT_STOPPED  # a signal while it started
