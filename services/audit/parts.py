@@ -5,6 +5,7 @@ from __future__ import annotations
 from sabot.audit.v1 import audit_service_pb2
 from services.audit.auditor import Auditor
 from services.audit.domain.core import CORE
+from services.audit.measures import measure_audit
 from services.audit.seal_keys import load_or_create_signer
 from services.audit.sealer import Sealer
 from services.audit.seals import Seals
@@ -46,4 +47,5 @@ def parts(settings: ServiceSettings) -> Parts:
         shells=[sealer],
         listeners=[sealer],
         background=[snapshots.run],
+        measure=lambda process, metrics: measure_audit(process, sealer, len(OBSERVED), metrics),
     )

@@ -44,7 +44,7 @@ class Sealer:
         self._cell = cell
         self._signer = signer
         self._head = b""
-        self._worth = 0
+        self.worth = 0
         """The last entry that is worth a seal: one that no seal made."""
         self._shoe_over = 0
         """The last entry in which a shoe ended."""
@@ -90,7 +90,7 @@ class Sealer:
         for event in events:
             body = event.body
             if not isinstance(body, audit.SealLog | audit.LogSealed):
-                self._worth = sequence
+                self.worth = sequence
             if isinstance(body, shoes.ShoeClosed):
                 self._shoe_over = sequence
 
@@ -100,7 +100,7 @@ class Sealer:
         """The seal to append now, if one is due."""
         del answered  # A seal speaks of what has been read back already.
         sealed = state.seal.size if state.seal else 0
-        if self._signer is None or self.problems or self._worth <= sealed:
+        if self._signer is None or self.problems or self.worth <= sealed:
             self._seen_us = 0
             return ()
         if not self._seen_us:

@@ -19,6 +19,7 @@ from services.kernel.reader import ReadEntry
 from services.kernel.recovery import AnyReplica
 from services.kernel.replica import Append
 from services.kernel.tasks import Tasks
+from services.kernel.telemetry_names import AlarmKind
 
 APPEND_WAIT_S = 2.0
 """How long one sending of an append waits for its acknowledgement before it is sent again."""
@@ -74,6 +75,8 @@ class Appending:
         """When inputs were refused for want of room; None: something was stored since."""
         self._silent: set[str] = set()
         """Subjects whose append waits for an answer, for so long that it was an alarm."""
+        self.fence_losses: dict[str, int] = {}
+        """How often another replica's answers stood where these were to stand, by service."""
 
     def problem(self, now: float) -> str:
         """Why the log takes nothing, as far as is known; empty where it does."""
@@ -126,6 +129,7 @@ class Appending:
                         subject, append.payload, expected=append.expected, wait_s=APPEND_WAIT_S
                     )
                 except FenceLost as lost:
+                    self._count_loss(replica.core.service)
                     now = asyncio.get_running_loop().time()
                     replica.fence_lost(append, lost.last_sequence, now)
                 except AppendUnknown as why:
@@ -251,7 +255,10 @@ class Appending:
 
     # ---- what the log says ---------------------------------------------------------------------
 
-    def _tell_refusal(self, kind: str, subject: str, refused: AppendRefused) -> None:
+    def _count_loss(self, service: str) -> None:
+        self.fence_losses[service] = self.fence_losses.get(service, 0) + 1
+
+    def _tell_refusal(self, kind: AlarmKind, subject: str, refused: AppendRefused) -> None:
         advice = self._advice if isinstance(refused, LogFull) else {}
         self._alarm(kind, {"subject": subject, "why": str(refused), **advice})
 

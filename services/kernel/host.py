@@ -27,6 +27,7 @@ from services.kernel.event import Core, Event
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
 from services.kernel.health_port import HealthPort
 from services.kernel.log import Log
+from services.kernel.measures import Measure, measure_process
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
 from services.kernel.process import EntryListener, Process
@@ -37,7 +38,13 @@ from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
-from services.kernel.telemetry_names import ALARM, ALARMS, SHELL_PROBLEMS
+from services.kernel.telemetry_names import (
+    ALARM,
+    ALARM_KINDS,
+    ALARMS,
+    SHELL_PROBLEMS,
+    AlarmKind,
+)
 from services.kernel.witness import FileWitness, any_witness
 
 PREFLIGHT_EVERY_S = 5.0
@@ -48,6 +55,8 @@ BACKGROUND_AGAIN_S = 5.0
 """Before background work that ended is begun anew."""
 READY_EVERY_S = 0.1
 """How often health follows the process's readiness."""
+MEASURE_EVERY_S = 1.0
+"""How often gauges are set: more often than anybody scrapes them."""
 READINESS = "readiness"
 """The name of the task that does."""
 OPEN_STILL_S = 0.3
@@ -94,6 +103,8 @@ class Parts:
     """What hears every entry of the log, from its beginning on, before the process starts."""
     background: Sequence[Callable[[Process], Awaitable[None]]] = ()
     """Work of its own that runs until it is cancelled."""
+    measure: Callable[[Process, telemetry.Metrics], Measure] | None = None
+    """Makes what sets its own gauges."""
 
 
 @dataclass(slots=True)
@@ -221,6 +232,9 @@ async def start(
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
     host.tasks.append(loop.create_task(_keep_preflight(process, strength), name="preflight"))
+    measures = [measure_process(process, projectors, metrics)]
+    measures += [part.measure(process, metrics) for part in parts if part.measure is not None]
+    host.tasks.append(loop.create_task(_keep_measuring(measures), name="measures"))
     if accepted.to_log:
         host.tasks.append(
             loop.create_task(_log_accepted(process, settings.data, accepted), name="accepted")
@@ -351,6 +365,14 @@ async def _follow_readiness(process: Process, server: Server, metrics: telemetry
         await asyncio.sleep(READY_EVERY_S)
 
 
+async def _keep_measuring(measures: Sequence[Measure]) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        for measure in measures:
+            measure(loop.time())
+        await asyncio.sleep(MEASURE_EVERY_S)
+
+
 class Strength:
     """How strong the log is, asked again and again; what is new of it is an alarm."""
 
@@ -358,7 +380,7 @@ class Strength:
         self._ask = ask
         self._alarms = alarms
         self._found = Preflight((), ())
-        self._told: dict[str, list[str]] = {"log_weak": [], "log_strained": []}
+        self._told: dict[AlarmKind, list[str]] = {"log_weak": [], "log_strained": []}
 
     async def look(self) -> list[str]:
         """The problems found now. That nobody can tell is one too."""
@@ -368,10 +390,11 @@ class Strength:
             found = Preflight((f"preflight failed: {type(error).__name__}: {error}",), ())
         # A server is away, or a replica behind, for a moment now and then: what is seen twice is
         # worth an alarm.
-        for kind, now, before in (
+        looks: tuple[tuple[AlarmKind, tuple[str, ...], tuple[str, ...]], ...] = (
             ("log_weak", found.problems, self._found.problems),
             ("log_strained", found.warnings, self._found.warnings),
-        ):
+        )
+        for kind, now, before in looks:
             standing = [one for one in now if one in before]
             fresh = [one for one in standing if one not in self._told[kind]]
             if fresh:
@@ -393,8 +416,10 @@ class _Alarms:
     def __init__(self, metrics: telemetry.Metrics) -> None:
         self._log = telemetry.logger()
         self._counted = metrics.counter(ALARMS)
+        for kind in ALARM_KINDS:
+            self._counted.labels(kind)  # at 0 from the start, so that it is seen to grow
 
-    def __call__(self, kind: str, facts: Mapping[str, Any]) -> None:
+    def __call__(self, kind: AlarmKind, facts: Mapping[str, Any]) -> None:
         self._counted.labels(kind).inc()
         self._log.error(ALARM, kind=kind, **facts)
 

@@ -14,6 +14,7 @@ from sabot.log.v1 import events_pb2
 from services.kernel.edge import Outcome
 from services.kernel.event import Event, Position
 from services.kernel.reader import ReadEntry
+from services.kernel.telemetry_names import AlarmKind
 
 END_OF_CHAIN = frozenset(
     (
@@ -27,7 +28,7 @@ END_OF_CHAIN = frozenset(
 _WATCHED = frozenset((events_pb2.InputFailed, events_pb2.InputIgnored))
 _UNTRUE = frozenset((events_pb2.IGNORED_REASON_CONTRADICTS, events_pb2.IGNORED_REASON_IMPOSSIBLE))
 
-Alarm = Callable[[str, dict[str, Any]], None]
+Alarm = Callable[[AlarmKind, dict[str, Any]], None]
 """Told `(kind, facts)` of what an operator must see."""
 
 

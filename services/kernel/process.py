@@ -103,7 +103,7 @@ class Process:
             alarm=alarm,
             accepted=accepted,
         )
-        self._appending = Appending(
+        self.appending = Appending(
             log=log,
             writer=writer,
             build=build,
@@ -113,7 +113,7 @@ class Process:
             callers=lambda: self._callers,
             advice=log_advice,
         )
-        self.folding.before_replacing = self._appending.stop_answering
+        self.folding.before_replacing = self.appending.stop_answering
         self._shells = Shells(
             shells,
             replica=self.replica,
@@ -126,7 +126,7 @@ class Process:
         self._followers: list[Callable[[list[Event]], None]] = []
         self._reached: list[tuple[Position, asyncio.Future[None]]] = []
         self._freshness = Freshness()
-        self._room = Room()
+        self.room = Room()
         self._folded = 0
         self._draining = False
         self._live = False
@@ -155,7 +155,7 @@ class Process:
         self._tasks.spawn("read", self._read_loop())
         self._tasks.spawn("info", self._info_loop())
         for replica in self.folding.replicas.values():
-            self._appending.start_answering(replica)
+            self.appending.start_answering(replica)
         if self._has_shells:
             self._tasks.spawn("shells", self._shells.run())
 
@@ -192,7 +192,7 @@ class Process:
         replicas = self.folding.replicas.values()
         return (
             self._outcomes.awaited()
-            or self._appending.unread()
+            or self.appending.unread()
             or any(replica.unanswered_since is not None for replica in replicas)
         )
 
@@ -218,7 +218,7 @@ class Process:
         if self.weak:
             return f"the log is too weak: {self.weak[0]}"
         now = self._now()
-        return self._freshness.problem(now) or self._appending.problem(now)
+        return self._freshness.problem(now) or self.appending.problem(now)
 
     # ---- the edge ------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ class Process:
         self._admit()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
-        self._appending.put(
+        self.appending.put(
             service,
             body,
             Submitted(future, until),
@@ -349,7 +349,7 @@ class Process:
 
     def tell(self, service: str, body: Message, actor: str) -> None:
         """Append an input that nobody waits for."""
-        self._appending.put(service, body, Submitted(None, frozenset()), actor=actor)
+        self.appending.put(service, body, Submitted(None, frozenset()), actor=actor)
 
     def _admit(self) -> None:
         why_not = self.why_not_ready()
@@ -388,19 +388,19 @@ class Process:
         self._folded = entry.sequence
         for service, replica in self.folding.replicas.items():
             if service in replaced:
-                self._appending.start_answering(replica)
+                self.appending.start_answering(replica)
             else:
-                self._appending.look(replica)
+                self.appending.look(replica)
         return entry
 
     def _tell(self, entry: ReadEntry, now: float) -> None:
         """Let callers, followers and projections know of an entry that the witness has noted."""
-        if self._tracing is not None and self._appending.wrote(entry):
+        if self._tracing is not None and self.appending.wrote(entry):
             self._trace(self._tracing, entry)
         if not entry.is_input:
             self._outcomes.answered(entry)
         elif not entry.copy:
-            self._outcomes.entered(entry, self._appending.seen(entry), now)
+            self._outcomes.entered(entry, self.appending.seen(entry), now)
         self._feed(entry)
         if entry.events:
             self._shells.hear(entry.events)
@@ -451,7 +451,7 @@ class Process:
             except LogUnavailable:
                 pass
             else:
-                if self._room.told(info):
+                if self.room.told(info):
                     room = {"bytes_used": info.bytes_used, "bytes_max": info.bytes_max}
                     self._alarm("log_nearly_full", room)
                 # A new leader may answer before it has caught up; a log that was cut stays short.
@@ -489,7 +489,7 @@ class Process:
 
     def _forsake(self, error: Exception) -> None:
         self._outcomes.forsake(error)
-        self._appending.forsake(error)
+        self.appending.forsake(error)
 
 
 def _give_up(future: asyncio.Future[Outcome]) -> None:

@@ -13,9 +13,12 @@ class Room:
 
     def __init__(self) -> None:
         self._short = False
+        self.info: LogInfo | None = None
+        """What they said last."""
 
     def told(self, info: LogInfo) -> bool:
         """Take note of what the log's servers say; whether that is an alarm."""
+        self.info = info
         short = 0 < info.bytes_max * ALARM_AT <= info.bytes_used
         alarm = short and not self._short
         self._short = short

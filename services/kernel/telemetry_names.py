@@ -6,7 +6,7 @@ test reads the source for span and log names that are missing.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 LATENCY_BUCKETS_S = (
     *(0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025),
@@ -34,10 +34,87 @@ WATCHERS = Metric("gauge", "sabot_watchers", "Streams being followed.", ("stream
 WATCH_RESYNCS = Metric("counter", "sabot_watch_resyncs", "Streams that had to start again.")
 
 # Metrics of a process
+READY = Metric("gauge", "sabot_ready", "Whether calls are taken: 1, else 0.")
+UNANSWERED_SECONDS = Metric(
+    "gauge", "sabot_unanswered_seconds", "How long the oldest input has waited for its answer."
+)
 ALARMS = Metric("counter", "sabot_alarms", "What an operator had to see, by kind.", ("kind",))
 SHELL_PROBLEMS = Metric(
     "gauge", "sabot_shell_problems", "What a shell cannot do now, each an alarm.", ("shell",)
 )
+PROJECTION_LAG = Metric(
+    "gauge",
+    "sabot_projection_lag_entries",
+    "Entries that were read and are not in the projection yet.",
+    ("service",),
+)
+PROJECTION_STOPPED = Metric(
+    "gauge",
+    "sabot_projection_stopped",
+    "Whether the projection takes nothing more: 1, else 0.",
+    ("service",),
+)
+
+# Metrics of the log, as a process sees it
+LOG_ENTRY = Metric("gauge", "sabot_log_entry", "The last entry that was read and folded.")
+LOG_BYTES = Metric("gauge", "sabot_log_bytes", "Bytes that the log holds.")
+LOG_BYTES_MAX = Metric(
+    "gauge", "sabot_log_bytes_max", "Bytes that the log may hold; -1 where it has no bound."
+)
+FENCE_LOSSES = Metric(
+    "counter",
+    "sabot_fence_losses",
+    "Appends of answers that came behind another replica's.",
+    ("service",),
+)
+
+# Metrics of the audit
+AUDIT_DIFFERENCES = Metric(
+    "gauge", "sabot_audit_differences", "Recorded answers that do not follow, since the start."
+)
+AUDIT_UNFOLLOWED = Metric(
+    "gauge", "sabot_audit_unfollowed", "Services whose record the audit cannot follow."
+)
+BOOKS_UNBALANCED = Metric(
+    "gauge", "sabot_books_unbalanced", "Currencies in which accounts and ledgers do not sum to 0."
+)
+SEAL_AGE_SECONDS = Metric(
+    "gauge",
+    "sabot_seal_age_seconds",
+    "For how long entries have waited for a seal; 0 where all that is worth one has it.",
+)
+
+# Metrics of the custodian
+GENERATOR_FAILED = Metric(
+    "gauge", "sabot_generator_failed", "Whether the generator of chance has failed: 1, else 0."
+)
+SHOES_WITHOUT_KEY = Metric(
+    "gauge", "sabot_shoes_without_key", "Shoes that stand and cannot be opened here."
+)
+
+# Alarms. Each has a page in docs/runbooks and a rule in deploy/prometheus/alerts.yml.
+AlarmKind = Literal[
+    "answer_differs",
+    "answer_does_not_follow",
+    "answers_refused",
+    "audit_gave_up",
+    "background_failed",
+    "input_failed",
+    "input_untrue",
+    "inputs_refused",
+    "log_does_not_answer",
+    "log_nearly_full",
+    "log_strained",
+    "log_weak",
+    "process_stopped",
+    "projection_stopped",
+    "shell_cannot",
+    "snapshot_unknown",
+    "snapshot_unusable",
+    "witness_missing",
+]
+ALARM_KINDS: tuple[AlarmKind, ...] = get_args(AlarmKind)
+"""Every kind of alarm: the type checker lets no other be raised."""
 
 # Spans. A call's span bears its method's full name, `sabot.partner.v1.PartnerService/PlaceBets`.
 SPAN_INPUT: Final = "input"

@@ -14,6 +14,7 @@ from services.kernel.telemetry import Metrics
 from services.shoe.custodian import Custodian, system_generator
 from services.shoe.domain.core import CORE
 from services.shoe.floor_servicer import FloorServicer
+from services.shoe.measures import measure_custodian
 from services.shoe.projection import ShoeProjection
 from services.shoe.projection_queries import SqlFloorQueries
 from services.shoe.servicer import ShoeServicer
@@ -46,9 +47,11 @@ def parts(settings: ServiceSettings) -> Parts:
         ]
         return served
 
+    custodian = Custodian(settings.cell, keys, generator)
     return Parts(
         core=CORE,
         serve=serve,
-        shells=[Custodian(settings.cell, keys, generator)],
+        shells=[custodian],
+        measure=lambda _process, metrics: measure_custodian(custodian, metrics),
         projection=ShoeProjection(),
     )

@@ -1,0 +1,141 @@
+"""What a process measures of itself, and that it is what alerts are to hear of."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sabot.audit.v1 import events_pb2 as audit
+from services.audit.domain.core import AuditState
+from services.audit.measures import BOOKS_EVERY_S, SealAge, measure_audit
+from services.audit.sealer import Sealer
+from services.kernel import host
+from services.kernel.event import Position
+from services.kernel.log import LogInfo
+from services.kernel.measures import measure_process
+from services.kernel.room import Room
+from services.kernel.telemetry import Metrics
+from services.kernel.telemetry_names import ALARM_KINDS
+from services.shoe.custodian import GENERATOR, Custodian
+from services.shoe.measures import measure_custodian
+from services.wallet.domain.state import WalletState
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def test_every_kind_of_alarm_is_counted_from_the_start_and_grows() -> None:
+    metrics = Metrics()
+    alarms = host._Alarms(metrics)
+    assert {value(metrics, "sabot_alarms_total", kind=kind) for kind in ALARM_KINDS} == {0}
+    alarms("log_weak", {"found": ["sync_interval"]})
+    grown = [kind for kind in ALARM_KINDS if value(metrics, "sabot_alarms_total", kind=kind)]
+    assert grown == ["log_weak"]
+
+
+def test_a_process_tells_how_it_stands_to_the_log() -> None:
+    room = Room()
+    appending = SimpleNamespace(fence_losses={})
+    process: Any = SimpleNamespace(
+        ready=False,
+        oldest_unanswered_s=1.5,
+        position=Position(1, 42, 0),
+        room=room,
+        appending=appending,
+        folding=SimpleNamespace(replicas={"wallet": None}),
+    )
+    projector: Any = SimpleNamespace(lag=7, error=None)
+    metrics = Metrics()
+    measure = measure_process(process, {"wallet": projector}, metrics)
+    measure(0.0)
+    assert value(metrics, "sabot_ready") == 0
+    assert value(metrics, "sabot_unanswered_seconds") == 1.5
+    assert value(metrics, "sabot_log_entry") == 42
+    assert value(metrics, "sabot_projection_lag_entries", service="wallet") == 7
+    assert value(metrics, "sabot_projection_stopped", service="wallet") == 0
+    assert value(metrics, "sabot_fence_losses_total", service="wallet") == 0
+
+    room.told(LogInfo(1, 42, 0, bytes_used=800, bytes_max=1000))
+    process.ready = True
+    projector.error = ValueError("a bug")
+    appending.fence_losses["wallet"] = 3
+    measure(1.0)
+    measure(2.0)
+    assert value(metrics, "sabot_ready") == 1
+    assert value(metrics, "sabot_log_bytes") == 800
+    assert value(metrics, "sabot_log_bytes_max") == 1000
+    assert value(metrics, "sabot_projection_stopped", service="wallet") == 1
+    assert value(metrics, "sabot_fence_losses_total", service="wallet") == 3
+
+
+@pytest.mark.parametrize(
+    ("problems", "failed", "shoes"),
+    [({}, 0, 0), ({GENERATOR: "stuck"}, 1, 0), ({GENERATOR: "stuck", "t1-s1": "no key"}, 1, 1)],
+)
+def test_the_custodian_tells_a_failed_generator_from_a_lost_key(
+    problems: dict[str, str], failed: int, shoes: int
+) -> None:
+    custodian = Custodian.__new__(Custodian)
+    custodian.problems = problems
+    metrics = Metrics()
+    measure_custodian(custodian, metrics)(0.0)
+    assert value(metrics, "sabot_generator_failed") == failed
+    assert value(metrics, "sabot_shoes_without_key") == shoes
+
+
+def sealer(worth: int) -> Sealer:
+    made = Sealer.__new__(Sealer)
+    made.worth, made.problems = worth, {}
+    return made
+
+
+def sealed(size: int) -> AuditState:
+    return AuditState(seal=audit.LogSealed(size=size), sealed_us=1)
+
+
+def test_a_seals_age_grows_only_while_no_seal_comes() -> None:
+    asked = sealer(worth=10)
+    age = SealAge(asked)
+    assert age.look(sealed(10), 0.0) == 0
+    asked.worth = 12
+    assert [age.look(sealed(10), now) for now in (100.0, 120.0)] == [0, 20]
+    asked.worth = 15
+    assert age.look(sealed(12), 130.0) == 0
+    assert age.look(sealed(15), 131.0) == 0
+    assert age.look(AuditState(), 200.0) == 0
+    assert age.look(AuditState(), 230.0) == 30
+
+
+def test_a_tree_that_cannot_grow_lets_the_seal_age() -> None:
+    asked = sealer(worth=10)
+    asked.problems["tree"] = "no room"
+    age = SealAge(asked)
+    assert [age.look(sealed(10), now) for now in (0.0, 90.0)] == [0, 90]
+
+
+def test_the_audit_tells_differences_and_books_that_do_not_sum_to_zero() -> None:
+    state = WalletState()
+    observers = {"wallet": SimpleNamespace(state=SimpleNamespace(core=state))}
+    process: Any = SimpleNamespace(
+        folding=SimpleNamespace(difference_count=0, observers=observers),
+        state=lambda _: sealed(1),
+        observer=observers.get,
+    )
+    metrics = Metrics()
+    measure = measure_audit(process, sealer(1), 1, metrics)
+    measure(0.0)
+    assert value(metrics, "sabot_audit_unfollowed") == 0
+    assert value(metrics, "sabot_books_unbalanced") == 0
+    state.ledgers["house", "acme", "EUR"] = 5
+    process.folding.difference_count = 2
+    measure(BOOKS_EVERY_S - 1)
+    assert value(metrics, "sabot_books_unbalanced") == 0
+    measure(BOOKS_EVERY_S)
+    assert value(metrics, "sabot_audit_differences") == 2
+    assert value(metrics, "sabot_books_unbalanced") == 1
+    del observers["wallet"]
+    measure(BOOKS_EVERY_S + 1)
+    assert value(metrics, "sabot_audit_unfollowed") == 1
