@@ -12,6 +12,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
 
+from services.kernel.telemetry_names import AlarmKind
+
 S = TypeVar("S")
 
 
@@ -104,5 +106,7 @@ class Core(Generic[S]):
     only evolves."""
     answers: frozenset[type[Message]]
     """What it may answer; `evolve` must see these too."""
-    alarms: Mapping[type[Message], str] = field(default_factory=dict[type[Message], str])
+    alarms: Mapping[type[Message], AlarmKind] = field(
+        default_factory=dict[type[Message], AlarmKind]
+    )
     """Its answers that an operator must see as they come, with the kind of alarm that each is."""

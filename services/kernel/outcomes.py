@@ -53,7 +53,7 @@ class _Chain:
 class Outcomes:
     """The callers of one process, and the inputs of the whole cell that have no answer yet."""
 
-    def __init__(self, alarm: Alarm, alarming: Mapping[type[Message], str]) -> None:
+    def __init__(self, alarm: Alarm, alarming: Mapping[type[Message], AlarmKind]) -> None:
         """`alarming`: answers of the cores here that are alarms, with their kinds."""
         self._alarm = alarm
         self._alarming = alarming

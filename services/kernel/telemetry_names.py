@@ -99,6 +99,7 @@ AlarmKind = Literal[
     "answers_refused",
     "audit_gave_up",
     "background_failed",
+    "floor_fault",
     "input_failed",
     "input_untrue",
     "inputs_refused",
@@ -111,6 +112,7 @@ AlarmKind = Literal[
     "shell_cannot",
     "snapshot_unknown",
     "snapshot_unusable",
+    "suspension_escalated",
     "witness_missing",
 ]
 ALARM_KINDS: tuple[AlarmKind, ...] = get_args(AlarmKind)
