@@ -34,13 +34,13 @@ class Part(NamedTuple):
     body: bytes
 
 
-def write_parts(path: Path, parts: Iterable[Part]) -> int:
-    """Write a capsule, whole or not at all; its size in bytes."""
+def write_parts(path: Path, parts: Iterable[Part], magic: bytes = MAGIC) -> int:
+    """Write a capsule, or another file of parts, whole or not at all; its size in bytes."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     digests = sha256()
     try:
         with fresh.open("wb") as file:
-            file.write(MAGIC)
+            file.write(magic)
             for part in parts:
                 digests.update(_write(file, part))
             _write(file, Part(END, digests.digest()))
@@ -63,10 +63,10 @@ def _write(file: BinaryIO, part: Part) -> bytes:
     return digest
 
 
-def read_parts(file: BinaryIO) -> Iterator[Part]:
+def read_parts(file: BinaryIO, magic: bytes = MAGIC) -> Iterator[Part]:
     """The parts but the last, in order. Raises NotACapsule at the first that is not as it was
     written; all that were yielded before it are."""
-    if file.read(len(MAGIC)) != MAGIC:
+    if file.read(len(magic)) != magic:
         raise NotACapsule("this is no capsule, or of another version")
     digests = sha256()
     before = "the beginning"

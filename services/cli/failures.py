@@ -12,6 +12,8 @@ from services.cli.known_draws import CardUnknown
 from services.cli.log_source import NoLog
 from services.cli.odds_live import NotTold
 from services.cli.playthrough import RoundUnknown
+from services.cli.prove import NothingToProve
+from services.cli.prove_checkpoint import CheckpointUnusable
 from services.cli.rule_change import RulesRefused
 from services.cli.what_if import WhatIfRefused
 from services.kernel.accepted import AcceptedDamaged
@@ -37,6 +39,7 @@ EXPECTED = (
     BehaviourUnknown,
     CapsuleRefused,
     CardUnknown,
+    CheckpointUnusable,
     Diverged,
     EdgesWrong,
     FolderInUse,
@@ -50,6 +53,7 @@ EXPECTED = (
     NotTold,
     NothingToKeep,
     NothingFound,
+    NothingToProve,
     OSError,
     PositionUnknown,
     ProjectionAhead,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EXIT_CODES)(find)
     app.add_typer(capsules, name="capsule")
     app.command("what-if", epilog=EXIT_CODES)(what_if)
+    app.command(epilog=EXIT_CODES)(prove)
 
 
 def find(
@@ -269,3 +271,47 @@ async def _what_if(data: Path, round_id: str, change: Change, as_json: bool) -> 
     print(f"round {round_id}, would be: {found.would_be.result} ({found.would_be.end})")
     for line in (*difference_lines(found.differences), *found.notes):
         print(line)
+
+
+# ---- the whole history -------------------------------------------------------------------------
+
+
+def prove(
+    data: Data = DATA,
+    processes: Annotated[
+        int, typer.Option(min=0, max=256, help="So many at once; 0: one a processor.")
+    ] = 0,
+    checkpoint: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where Ctrl-C leaves how far it is.")
+    ] = Path("prove.checkpoint"),
+    as_json: AsJson = False,
+) -> None:
+    """Decide the whole history again, in parallel from snapshot to snapshot and by services.
+
+    It ends with `N rounds, N answers, 0 differences, head H`; exit code 1 where a recorded answer
+    does not follow, or a snapshot is not what the answers before it come to. Interrupted, it goes
+    on from its checkpoint when it is called again."""
+    raise typer.Exit(run(_prove(data, processes or processors(), checkpoint, as_json)))
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+async def _prove(data: Path, processes: int, checkpoint: Path, as_json: bool) -> int:
+    from services.cli.progress import progress
+    from services.cli.prove import prove as prove_all
+
+    async with opened(data, hash_all=True) as (log, accepted):
+        with progress("deciding again") as shown:
+            found = await prove_all(data, log, processes, checkpoint, accepted, shown)
+    if as_json:
+        dump(found.json())
+    else:
+        for difference in found.differences:
+            print(difference)
+        for service in found.lost:
+            print(f"{service} could not be decided again to the end")
+        print(found.line())
+    return RIGHT if found.right else WRONG

@@ -185,10 +185,20 @@ async def open_source(
         finally:
             lock.release()
         return
+    async with through_server(data) as log:
+        yield log
+
+
+@asynccontextmanager
+async def through_server(data: Path, name: str = "sabot-tools") -> AsyncIterator[Log]:
+    """The log of a data folder through its server, which must be running. Raises NoLog."""
+    running = find_running(data)
+    if running is None:
+        raise NoLog(f"no server runs in {data} any more")
     log = await JetStreamLog.connect(
         [running.client_url],
         running.cell,
-        name="sabot-tools",
+        name=name,
         consumer_prefix=running.tools.consumer_prefix,
         user=running.tools.user,
         password=running.tools.password,

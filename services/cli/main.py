@@ -24,7 +24,6 @@ from services.cli.commands import run as _run
 
 if TYPE_CHECKING:
     from services.cli.replay import Verified
-    from services.kernel.replica import Diverged
 
 MAX_DEMO_TABLES = 100
 
@@ -347,6 +346,7 @@ def _apart(found: Verified) -> str:
 
 
 async def _verify(data: Path, as_json: bool) -> int:
+    from services.cli.differences import difference_line
     from services.cli.progress import progress
     from services.cli.replay import verify
 
@@ -370,41 +370,9 @@ async def _verify(data: Path, as_json: bool) -> int:
     return RIGHT if found.right else WRONG
 
 
-def difference_line(difference: Diverged) -> str:
-    """A recorded answer that does not follow: where, to what, and both versions."""
-    told = difference_json(difference)
-    return (
-        f"difference at {told['position']}: {told['service']} answered {told['cause']} with "
-        f"{json.dumps(told['recorded'])}; expected {json.dumps(told['expected'])}"
-    )
-
-
-def difference_json(difference: Diverged) -> dict[str, Any]:
-    """The same for programs; `expected` is null where there should be no answer."""
-    from services.cli.readable import readable_message
-    from services.events import event_types
-
-    types = event_types()
-
-    def shown(proto: Any) -> Any:
-        if proto is None:
-            return None
-        return {
-            **readable_message(proto),
-            "body": readable_message(types.decode(proto.type, proto.body)),
-            "note": None,
-        }
-
-    return {
-        "position": str(difference.position),
-        "service": difference.service,
-        "cause": readable_message(difference.recorded.cause),
-        "expected": shown(difference.expected),
-        "recorded": shown(difference.recorded),
-    }
-
-
 def _verified_json(found: Verified) -> dict[str, Any]:
+    from services.cli.differences import difference_json
+
     return {
         "right": found.right,
         "rounds": found.rounds,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from services.cli.log_source import open_source
+from services.cli.prove import prove
 from tests.fleet.stores import copied, flip, play, records
-from tests.fleet.test_command import sabot, told
+from tests.fleet.test_command import forge_an_answer, sabot, told
 
 ROUNDS = 2
 
@@ -155,3 +158,48 @@ def test_what_cannot_be_asked_is_refused(stopped: Path) -> None:
         ("--spin", "7", "tie_pays=9"),
     ):
         refused(*ask, *misuse, code=2)
+
+
+def test_the_whole_history_is_proven(stopped: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    ask = ("prove", "--data", stopped, "--checkpoint", checkpoint)
+    done = sabot(*ask, "--processes", "2")
+    assert done.exit_code == 0, done.output
+    head = sabot("log", "head", "--data", stopped).stdout.strip()
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"{ROUNDS} rounds, ")
+    assert line.endswith(f" answers, 0 differences, head {head}")
+    assert told(*ask, "--processes", "1")["line"] == line
+    checkpoint.write_bytes(b"something else")
+    assert "remove it" in refused(*ask)
+
+
+def test_a_proof_that_is_interrupted_goes_on(stopped: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+
+    async def main() -> None:
+        async with open_source(stopped) as log:
+            under_way = asyncio.Event()
+            task = asyncio.create_task(
+                prove(stopped, log, 2, checkpoint, {}, lambda *_: under_way.set())
+            )
+            await under_way.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert checkpoint.exists()
+    again = told("prove", "--data", stopped, "--checkpoint", checkpoint)
+    assert not checkpoint.exists()
+    whole = told("prove", "--data", stopped, "--checkpoint", checkpoint)
+    assert again == {**whole, "pieces": again["pieces"]}
+
+
+def test_a_wrong_answer_fails_the_proof(stopped: Path, tmp_path: Path) -> None:
+    data = copied(stopped, tmp_path / "data")
+    assert asyncio.run(forge_an_answer(data)) > 0
+    done = sabot("prove", "--data", data, "--checkpoint", tmp_path / "checkpoint")
+    assert done.exit_code == 1
+    assert "wallet answered" in done.stdout
+    assert " 1 differences, " in done.stdout.splitlines()[-1]
