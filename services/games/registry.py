@@ -208,17 +208,18 @@ def _sicbo(result: rules.Result) -> Judging:
     return lambda bet, position: sicbo.judge(bet, position, dice)
 
 
-_ACES = {
+ACES: dict[int, two_cards.Ace] = {
     rule_set_pb2.ACE_RANK_LOW: two_cards.Ace.LOW,
     rule_set_pb2.ACE_RANK_HIGH: two_cards.Ace.HIGH,
 }
+"""Where the ace may stand, by `sabot.rules.v1.AceRank`."""
 
 
 def _two_cards(rule_set: rule_set_pb2.RuleSet, first: str, second: str) -> Judging:
     for card in (first, second):
         if not is_card(card):
             raise ResultUnusable(f"{card!r} is no card")
-    ace = _ACES.get(rule_set.two_cards.ace)
+    ace = ACES.get(rule_set.two_cards.ace)
     if ace is None:
         raise ResultUnusable("the rule set does not say where the ace stands")
     cards = two_cards.dealt(first, second, ace)

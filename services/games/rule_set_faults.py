@@ -12,7 +12,7 @@ from services.games.catalogue import PUBLISHED, Published
 from services.games.currencies import EXPONENTS
 from services.games.money import MAX_STAKE_MINOR
 from services.games.odds import whole_step
-from services.games.registry import may_lose_half
+from services.games.registry import ACES, may_lose_half
 from services.games.rule_sets import (
     ROUNDINGS_BACK,
     commission_of,
@@ -117,6 +117,8 @@ def _option_faults(rule_set: rule_set_pb2.RuleSet, published: Published) -> list
         return ["an EZ table is a rule set of its own"]
     if which == "blackjack" and rule_set.blackjack.peek not in PEEKS_BACK.values():
         return ["the peek is not one of ace only, both, none"]
+    if which == "two_cards" and rule_set.two_cards.ace not in ACES:
+        return ["the ace stands neither low nor high"]
     return []
 
 

@@ -8,7 +8,15 @@ import pytest
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
-from services.games.catalogue import all_rule_sets, baccarat, baccarat_1, baccarat_ez
+from services.games.catalogue import (
+    all_rule_sets,
+    baccarat,
+    baccarat_1,
+    baccarat_ez,
+    blackjack,
+    dragon_tiger,
+    football_studio,
+)
 from services.games.currencies import EXPONENTS
 from services.games.money import MAX_STAKE_MINOR, Rounding
 from services.games.rule_set_faults import rule_set_faults, table_faults, table_warnings
@@ -241,3 +249,21 @@ def test_mon_2_a_table_is_in_a_currency_that_there_is() -> None:
     of.currency_code = "ZZZ"
     assert table_faults(of) == ["ZZZ is no currency of ISO 4217"]
     assert {EXPONENTS[code] for code in ("JPY", "EUR", "KWD")} == {0, 2, 3}
+
+
+@pytest.mark.parametrize("ace", [0, 3])
+def test_dt_1_fs_1_a_rule_set_says_where_the_ace_stands(ace: int) -> None:
+    """Otherwise no round of it could be settled, and none begin where the exposure is limited."""
+    for rule_set in (dragon_tiger(), football_studio()):
+        assert rule_set_faults(rule_set) == []
+        rule_set.two_cards.ace = rule_set_pb2.AceRank.ValueType(ace)
+        rule_set.hash = hash_of(rule_set)
+        assert rule_set_faults(rule_set) == ["the ace stands neither low nor high"]
+
+
+@pytest.mark.parametrize("peek", [0, 4])
+def test_bj_4_a_rule_set_says_when_the_dealer_peeks(peek: int) -> None:
+    rule_set = blackjack()
+    rule_set.blackjack.peek = rule_set_pb2.Peek.ValueType(peek)
+    rule_set.hash = hash_of(rule_set)
+    assert rule_set_faults(rule_set) == ["the peek is not one of ace only, both, none"]

@@ -357,7 +357,7 @@ def _round_opened(state: TableState, event: Event, body: table.RoundOpened) -> N
         asked_at=event.cause or UNLOGGED,
         opened_by=event.cause or UNLOGGED,
         seated=one.spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK,
-        at_floor=opened_at_floor(one.spec, event),
+        at_floor=opened_at_floor(one, event),
     )
     one.number = body.number
     one.next_due_us = None

@@ -12,7 +12,7 @@ from services.kernel.event import UNLOGGED, Event
 from services.table.domain.corrections import follow_correction
 from services.table.domain.floor_state import FloorRound, Noted
 from services.table.domain.risk import note_correction
-from services.table.domain.state import Round, TableState, running_round
+from services.table.domain.state import Round, Table, TableState, running_round
 
 OfFloor = (
     orders.CardCorrectionOrdered
@@ -52,9 +52,10 @@ def follow_floor(state: TableState, event: Event, body: OfFloor) -> None:
             assert_never(body)
 
 
-def opened_at_floor(spec: spec_pb2.TableSpec, event: Event) -> FloorRound | None:
-    """What a round on the floor begins with; None where outcomes are drawn."""
-    told = spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
+def opened_at_floor(one: Table, event: Event) -> FloorRound | None:
+    """What a round on the floor begins with; None where outcomes are drawn. A shoe that was filled
+    by hand stays on the floor to its end, though other rules hold from the next one on."""
+    told = one.spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR or one.shoe_by_hand
     return FloorRound(opened_us=event.time_us) if told else None
 
 

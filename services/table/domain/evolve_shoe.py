@@ -17,6 +17,7 @@ def forget_shoe(one: Table) -> None:
     """No shoe is at the table."""
     one.shoe_id = ""
     one.shoe_ready = False
+    one.shoe_by_hand = False
     one.shoe_rounds = 0
     one.rounds_left = None
     one.last_uncounted = False
@@ -44,6 +45,7 @@ def shoe_goes_on(
                 forget_shoe(one)
                 one.shoe_id = body.shoe_id
                 one.shoe_ready = body.ready
+                one.shoe_by_hand = bool(body.packs)
                 note_shoe(one, body)
         case floor.FirstCardShown():
             note_first(one, body)

@@ -140,6 +140,9 @@ class Table:
     """The shoe at the table; empty: none."""
     shoe_ready: bool = False
     """Its start is over, and another round may be dealt from it."""
+    shoe_by_hand: bool = False
+    """It was filled by hand: what comes out of it the floor tells, whatever the table's rules say
+    of its next one."""
     shoe_rounds: int = 0
     """Rounds that it has seen (rule BAC-40)."""
     rounds_left: int | None = None
