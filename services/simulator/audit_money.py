@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.simulator.audit_judge import due
 from services.simulator.facts import Fact, Findings, Place
 
 AHEAD_US = 60 * 1_000_000
@@ -27,7 +29,8 @@ class BetRecord:
     bet_id: str
     owner: Owner
     round_id: str
-    kind: str
+    bet: str
+    position: str
     stake: int
     reserved: Place | None = None
     ended: Place | None = None
@@ -40,24 +43,13 @@ class BetRecord:
 class RoundMoney:
     """What a round is paid by."""
 
-    spec: object = None
-    result: rules.BaccaratResult | None = None
+    opened: table.TableOpened | None = None
+    """What governs it."""
+    result: rules.Result | None = None
+    winnings: int = 0
+    """All that its bets won."""
     bets: dict[str, BetRecord] = field(default_factory=dict)
     closed: bool = False
-
-
-def due(bet: str, stake: int, result: rules.BaccaratResult, tie_pays: int) -> tuple[int, int]:
-    """(payout, commission) of a bet: Player 1:1, Banker 19:20 rounded down, Tie by the table. A tie
-    pushes Player and Banker."""
-    player, banker = result.player_total, result.banker_total
-    if bet == "tie":
-        return (stake * (tie_pays + 1), 0) if player == banker else (0, 0)
-    if player == banker:
-        return stake, 0
-    if bet == "player":
-        return (2 * stake, 0) if player > banker else (0, 0)
-    profit = stake * 19 // 20
-    return (stake + profit, stake - profit) if banker > player else (0, 0)
 
 
 class MoneyAuditor:
@@ -68,7 +60,7 @@ class MoneyAuditor:
         self.balances: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         self.rounds: defaultdict[str, RoundMoney] = defaultdict(RoundMoney)
         self.settled_bets = 0
-        self._specs: dict[tuple[str, int], table.TableOpened] = {}
+        self._opened: dict[tuple[str, int], table.TableOpened] = {}
         self._moved: dict[tuple[str, str, str], Place] = {}
         """By (what, partner, request id): where it moved money."""
         self._blocked: set[Owner] = set()
@@ -118,13 +110,12 @@ class MoneyAuditor:
         body, place, partner = fact.body, fact.place, fact.partner
         match body:
             case table.TableOpened():
-                self._specs[body.spec.table_id, body.revision] = body
+                self._opened[body.spec.table_id, body.revision] = body
             case table.RoundOpened():
-                self.rounds[body.round_id].spec = self._specs.get((body.table_id, body.revision))
+                self.rounds[body.round_id].opened = self._opened.get((body.table_id, body.revision))
             case table.BetsPlaced():
                 self._once(place, f"bets in {body.round_id}", partner, body.request_id)
-                for bet in body.bets:
-                    self._new_bet(place, partner, body, bet.bet_id, bet.bet, bet.stake_minor)
+                self._new_bets(place, partner, body)
             case limits.BetsRefused():
                 for bet_id in body.bet_ids:
                     self._off(place, body.round_id, bet_id)
@@ -136,7 +127,7 @@ class MoneyAuditor:
             case wallet.StakeReturned():
                 self._returned(place, body)
             case table.ResultAccepted():
-                self.rounds[body.round_id].result = body.result.baccarat
+                self.rounds[body.round_id].result = body.result
             case settlement.BetsSettled():
                 self._bets_settled(place, body)
             case wallet.PayoutPosted():
@@ -162,17 +153,22 @@ class MoneyAuditor:
                     ("cash", partner, body.account_id, -body.amount_minor),
                     ("external", partner, "", body.amount_minor),
                 )
+            case settlement.RoundSettled():
+                self._exposed(place, body)
             case wallet.RoundPaid() | wallet.RoundReturned():
                 self._round_over(place, body.round_id)
             case _:
                 pass
 
-    def _new_bet(
-        self, place: Place, partner: str, body: table.BetsPlaced, bet_id: str, kind: str, stake: int
-    ) -> None:
-        bets = self.rounds[body.round_id].bets
-        self.findings.check(bet_id not in bets, place, f"bet id {bet_id} was given out twice")
-        bets[bet_id] = BetRecord(bet_id, (partner, body.account_id), body.round_id, kind, stake)
+    def _new_bets(self, place: Place, partner: str, body: table.BetsPlaced) -> None:
+        bets, owner = self.rounds[body.round_id].bets, (partner, body.account_id)
+        for one in body.bets:
+            self.findings.check(
+                one.bet_id not in bets, place, f"bet id {one.bet_id} was given out twice"
+            )
+            bets[one.bet_id] = BetRecord(
+                one.bet_id, owner, body.round_id, one.bet, one.position, one.stake_minor
+            )
 
     def _bet(self, place: Place, round_id: str, bet_id: str) -> BetRecord | None:
         found = self.rounds[round_id].bets.get(bet_id)
@@ -197,8 +193,8 @@ class MoneyAuditor:
             bet = self._bet(place, body.round_id, stake.bet_id)
             if bet is None:
                 continue
-            same = (bet.owner, bet.kind, bet.stake) == (
-                (partner, body.account_id), stake.bet, stake.stake_minor,
+            same = (bet.owner, bet.bet, bet.position, bet.stake) == (
+                (partner, body.account_id), stake.bet, stake.position, stake.stake_minor,
             )  # fmt: skip
             self.findings.check(same, place, f"bet {bet.bet_id} is reserved otherwise than placed")
             self.findings.check(
@@ -244,14 +240,12 @@ class MoneyAuditor:
     def _bets_settled(self, place: Place, body: settlement.BetsSettled) -> None:
         """Payouts by the rules in the round's own `TableOpened` (invariant 9)."""
         one = self.rounds[body.round_id]
-        opened, result = one.spec, one.result
-        if not isinstance(opened, table.TableOpened) or result is None:
+        opened, result = one.opened, one.result
+        if opened is None or result is None:
             self.findings.add(place, f"{body.round_id} is settled without rules or result")
             return
-        odds = {offer.bet: offer.pays.numerator for offer in opened.spec.rule_set.bets}
-        self.findings.check(
-            body.rule_set_hash == opened.spec.rule_set.hash, place, "settled by other rules"
-        )
+        rule_set = opened.spec.rule_set
+        self.findings.check(body.rule_set_hash == rule_set.hash, place, "settled by other rules")
         owner = (body.partner_id, body.account_id)
         self.findings.check(
             (body.round_id, owner) not in self._settled, place, f"{owner} is settled twice"
@@ -268,15 +262,43 @@ class MoneyAuditor:
                 f"{bet.settled}, ended at {bet.ended}",
             )
             bet.settled = place
-            bet.payout, commission = due(bet.kind, bet.stake, result, odds["tie"])
-            told_all = (told.bet, told.stake_minor, told.payout_minor, told.commission_minor)
-            due_all = (bet.kind, bet.stake, bet.payout, commission)
+            own = due(rule_set, result, bet.bet, bet.position, bet.stake)
+            bet.payout = own.payout
+            one.winnings += max(0, own.profit)
+            told_all = (
+                told.bet, told.position, told.stake_minor,
+                told.outcome, told.profit_minor, told.payout_minor, told.commission_minor,
+            )  # fmt: skip
+            due_all = (bet.bet, bet.position, bet.stake, *own)
             self.findings.check(
                 told_all == due_all and bet.owner == owner,
                 place,
                 f"bet {bet.bet_id} is settled as {told_all}, due is {due_all}",
             )
+            self._line(place, rule_set, told)
             self.settled_bets += 1
+
+    def _line(
+        self, place: Place, rule_set: rule_set_pb2.RuleSet, told: settlement.SettledBet
+    ) -> None:
+        """A pay line is named where a bet won that has several, and is one of its own."""
+        offer = next(offer for offer in rule_set.bets if offer.bet == told.bet)
+        lines = [one.line for one in offer.lines] if told.outcome == settlement.OUTCOME_WON else []
+        self.findings.check(
+            told.line in lines or not (lines or told.line),
+            place,
+            f"bet {told.bet_id} won by the line {told.line!r} of {lines}",
+        )
+
+    def _exposed(self, place: Place, body: settlement.RoundSettled) -> None:
+        """A round never wins more than the table's greatest exposure (rule LIM-4)."""
+        one = self.rounds[body.round_id]
+        allowed = one.opened.spec.restrictions.max_exposure_minor if one.opened else 0
+        self.findings.check(
+            not allowed or one.winnings <= allowed,
+            place,
+            f"{body.round_id} wins {one.winnings}, the table is exposed to {allowed} at most",
+        )
 
     def _paid(self, place: Place, body: wallet.PayoutPosted) -> None:
         owner = (body.partner_id, body.account_id)

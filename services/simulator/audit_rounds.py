@@ -1,4 +1,4 @@
-"""The auditor's check of rounds: in order, each step once, bets in time and within limits."""
+"""The auditor's check of rounds: in order, each step once, bets in time and booked as asked."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
-from sabot.table.v1 import spec_pb2
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.simulator.audit_layout import booked
 from services.simulator.facts import Fact, Findings, Place
 
-APPROVAL = str(limits.BetsApproved.DESCRIPTOR.full_name)
 RESULT = str(table.ResultAccepted.DESCRIPTOR.full_name)
 ONCE = (
     table.RoundOpened,
@@ -29,6 +29,8 @@ ONCE = (
     wallet.StakesSealed,
     wallet.RoundPaid,
     wallet.RoundReturned,
+    shoe.WheelSpun,
+    shoe.DiceRolled,
     rules.RoundResolved,
     settlement.RoundSettled,
 )
@@ -55,8 +57,11 @@ ONLY_AFTER: tuple[tuple[type, type], ...] = (
     (limits.BookVoided, table.RoundVoided),
     (wallet.StakesSealed, limits.BookClosed),
     (rules.DrawCalled, wallet.StakesSealed),
+    (rules.SpinCalled, wallet.StakesSealed),
+    (rules.RollCalled, wallet.StakesSealed),
     (shoe.CardsDealt, rules.DrawCalled),
-    (rules.RoundResolved, shoe.CardsDealt),
+    (shoe.WheelSpun, rules.SpinCalled),
+    (shoe.DiceRolled, rules.RollCalled),
     (table.ResultAccepted, rules.RoundResolved),
     (settlement.BetsSettled, table.ResultAccepted),
     (settlement.RoundSettled, table.ResultAccepted),
@@ -65,41 +70,28 @@ ONLY_AFTER: tuple[tuple[type, type], ...] = (
     (wallet.RoundReturned, limits.BookVoided),
 )
 """(this, only after that one)"""
-
-
-@dataclass(slots=True)
-class Held:
-    """An approved bet, as limits must see it at each place of the log."""
-
-    kind: str
-    stake: int
-    approved: Place
-    """The cause of its approval: from there on it counts."""
-    reserved: Place | None = None
-    leaving: Place | None = None
-    """The cause of the approval of its withdrawal."""
-    off: Place | None = None
-
-    def counts(self, at: Place) -> bool:
-        """Whether it counted against maxima when limits decided what stood at `at`."""
-        return self.approved < at and not (self.off is not None and self.off < at)
-
-    def covers(self, at: Place) -> bool:
-        """Whether it covered a raise then."""
-        on = self.reserved is not None and self.reserved < at
-        return on and not (self.leaving is not None and self.leaving < at) and self.counts(at)
+OUTCOMES = {
+    rule_set_pb2.GAME_ROULETTE: shoe.WheelSpun,
+    rule_set_pb2.GAME_SICBO: shoe.DiceRolled,
+}
+"""What a game is resolved by; the others by `CardsDealt`."""
+WRONG_BETS = (
+    table.REFUSAL_UNKNOWN_BET,
+    table.REFUSAL_NOT_ON_LAYOUT,
+    table.REFUSAL_NOT_WHOLE_CHIPS,
+)
+"""Refusals of requests that are no bets of their table."""
 
 
 @dataclass(slots=True)
 class RoundFlow:
     """What a round has seen."""
 
-    limits: dict[str, spec_pb2.BetLimit] = field(default_factory=dict)
     seen: dict[type, Place] = field(default_factory=dict)
     suspended: bool = False
     unsettled: bool = False
     """Whether settling its result failed."""
-    held: dict[tuple[str, str], dict[str, Held]] = field(default_factory=dict)
+    rule_set: rule_set_pb2.RuleSet | None = None
 
 
 class RoundsAuditor:
@@ -109,24 +101,30 @@ class RoundsAuditor:
         self.findings = findings
         self.rounds: defaultdict[str, RoundFlow] = defaultdict(RoundFlow)
         self.running: dict[str, str] = {}
-        self._specs: dict[tuple[str, int], spec_pb2.TableSpec] = {}
+        self._rules: dict[tuple[str, int], rule_set_pb2.RuleSet] = {}
+        self._asked: dict[Place, table.PlaceBets] = {}
 
     def see(self, fact: Fact) -> None:
-        """Take the next answer."""
+        """Take the next event."""
         body = fact.body
+        if isinstance(body, table.PlaceBets):
+            self._asked[fact.place] = body
         if isinstance(body, logs.InputFailed):
             self._failed(fact, body)
         if isinstance(body, table.TableOpened):
-            self._specs[body.spec.table_id, body.revision] = body.spec
+            self._rules[body.spec.table_id, body.revision] = body.spec.rule_set
         round_id = getattr(body, "round_id", "")
         if not round_id or fact.is_input or not hasattr(body, "table_id"):
             return
+        if isinstance(body, table.BetsRejected):
+            self._refused(fact, body)
         if isinstance(body, table.BetsRejected | table.WithdrawalRejected | table.OrderRejected):
             return
         one = self.rounds[round_id]
         self._order(fact, one)
         self._table_order(fact, one)
-        self._limits(fact, one)
+        if isinstance(body, table.BetsPlaced):
+            self._booked(fact, one)
         one.seen.setdefault(type(body), fact.place)
 
     def _order(self, fact: Fact, one: RoundFlow) -> None:
@@ -156,6 +154,14 @@ class RoundsAuditor:
                     f"{fact.body.round_id}: {name} without {that.__name__} before it",
                 )
 
+        if kind is rules.RoundResolved and one.rule_set is not None:
+            outcome = OUTCOMES.get(one.rule_set.game, shoe.CardsDealt)
+            self.findings.check(
+                outcome in one.seen,
+                fact.place,
+                f"{fact.body.round_id}: {name} without {outcome.__name__} before it",
+            )
+
     def _table_order(self, fact: Fact, one: RoundFlow) -> None:
         """One round at a table after the other; a suspended one stands still."""
         body: Any = fact.body
@@ -167,9 +173,7 @@ class RoundsAuditor:
                     f"{body.round_id} opens, {self.running.get(body.table_id)} still runs",
                 )
                 self.running[body.table_id] = body.round_id
-                spec = self._specs.get((body.table_id, body.revision))
-                if spec is not None:
-                    one.limits = {limit.bet: limit for limit in spec.limits}
+                one.rule_set = self._rules.get((body.table_id, body.revision))
             case table.RoundClosed():
                 self.running.pop(body.table_id, None)
                 over = (
@@ -191,92 +195,36 @@ class RoundsAuditor:
             case _:
                 pass
 
-    # ---- limits --------------------------------------------------------------------------------
-
-    def _limits(self, fact: Fact, one: RoundFlow) -> None:
-        body: Any = fact.body
-        owner = (getattr(body, "partner_id", "") or fact.partner, getattr(body, "account_id", ""))
-        held = one.held.setdefault(owner, {}) if owner[1] else {}
-        match body:
-            case limits.BetsApproved():
-                self._approved(fact, one, held)
-                for bet in body.bets:
-                    held[bet.bet_id] = Held(bet.bet, bet.stake_minor, fact.cause)
-            case limits.WithdrawalApproved():
-                for bet in body.bets:
-                    held[bet.bet_id].leaving = fact.cause
-            case wallet.StakeReserved():
-                for bet in body.bets:
-                    self.findings.check(
-                        bet.bet_id in held, fact.place, f"bet {bet.bet_id} was never approved"
-                    )
-                    if bet.bet_id in held:
-                        held[bet.bet_id].reserved = fact.place
-                self._sides(fact, held)
-            case wallet.StakeDeclined() | wallet.StakeReturned():
-                for bet in body.bets:
-                    if bet.bet_id in held:
-                        held[bet.bet_id].off = held[bet.bet_id].off or fact.place
-            case wallet.StakesSealed():
-                self._sealed(fact, one)
-            case _:
-                pass
-
     def _failed(self, fact: Fact, body: logs.InputFailed) -> None:
-        """A bet that the wallet could not decide is off; a round that settlement could not settle
-        may be voided yet."""
+        """A round that settlement could not settle may be voided yet."""
         if fact.service == "settlement" and body.input_type == RESULT:
             accepted = table.ResultAccepted.FromString(body.input_body)
             self.rounds[accepted.round_id].unsettled = True
-        if fact.service == "wallet" and body.input_type == APPROVAL:
-            failed = limits.BetsApproved.FromString(body.input_body)
-            held = self.rounds[failed.round_id].held.get((fact.partner, failed.account_id), {})
-            for bet in failed.bets:
-                if bet.bet_id in held:
-                    held[bet.bet_id].off = held[bet.bet_id].off or fact.place
 
-    def _approved(self, fact: Fact, one: RoundFlow, held: dict[str, Held]) -> None:
-        """Approved bets keep minimum and step on what is certain, maximum on all that counts."""
-        added: dict[str, int] = {}
-        for bet in fact.body.bets:
-            added[bet.bet] = added.get(bet.bet, 0) + bet.stake_minor
-        at = fact.cause
-        for kind, extra in added.items():
-            limit = one.limits[kind]
-            same = [bet for bet in held.values() if bet.kind == kind]
-            certain = extra + sum(bet.stake for bet in same if bet.covers(at))
-            total = extra + sum(bet.stake for bet in same if bet.counts(at))
-            self.findings.check(
-                certain >= limit.min_minor and certain % limit.step_minor == 0,
-                fact.place,
-                f"{kind} is approved although only {certain} are certain",
-            )
-            self.findings.check(
-                total <= limit.max_minor,
-                fact.place,
-                f"{kind} is approved up to {total}, the maximum is {limit.max_minor}",
-            )
+    # ---- what is booked ------------------------------------------------------------------------
 
-    def _sides(self, fact: Fact, held: dict[str, Held]) -> None:
-        on = {bet.kind for bet in held.values() if bet.reserved is not None and bet.off is None}
+    def _booked(self, fact: Fact, one: RoundFlow) -> None:
+        """Bets are booked as they were asked for, announced ones as their parts (rule ROU-4)."""
+        asked = self._asked.get(fact.cause)
+        if asked is None or one.rule_set is None:
+            self.findings.add(fact.place, "bets are booked that nobody asked for")
+            return
+        own = booked(one.rule_set, asked.bets)
+        told = [(bet.bet, bet.position, bet.stake_minor, bet.announced) for bet in fact.body.bets]
         self.findings.check(
-            not {"player", "banker"} <= on,
-            fact.place,
-            f"{fact.body.account_id} holds both sides in {fact.body.round_id}",
+            own == told, fact.place, f"{told} are booked for what was asked for as {own}"
         )
 
-    def _sealed(self, fact: Fact, one: RoundFlow) -> None:
-        """What stands when the stakes are sealed keeps every limit."""
-        for owner, held in one.held.items():
-            totals: dict[str, int] = {}
-            for bet in held.values():
-                if bet.reserved is not None and bet.off is None:
-                    totals[bet.kind] = totals.get(bet.kind, 0) + bet.stake
-            for kind, total in totals.items():
-                limit = one.limits[kind]
-                self.findings.check(
-                    limit.min_minor <= total <= limit.max_minor,
-                    fact.place,
-                    f"{owner} has {total} on {kind} in {fact.body.round_id}; limits are "
-                    f"{limit.min_minor} to {limit.max_minor}",
-                )
+    def _refused(self, fact: Fact, body: table.BetsRejected) -> None:
+        """What is said to be no bet of the table is none (rules ROU-3, ROU-4)."""
+        asked = self._asked.get(fact.cause)
+        one = self.rounds.get(body.round_id)
+        if body.refusal not in WRONG_BETS or asked is None or one is None:
+            return
+        if one.rule_set is not None:
+            own = booked(one.rule_set, asked.bets)
+            self.findings.check(
+                own == body.refusal,
+                fact.place,
+                f"refused as {table.Refusal.Name(body.refusal)}, but that is {own}",
+            )

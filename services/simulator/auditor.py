@@ -18,10 +18,12 @@ from services.kernel.reader import LogBroken, LogReader
 from services.kernel.replica import BehaviourUnknown, Diverged, Replica
 from services.kernel.snapshot import StateCodec, state_digest
 from services.simulator.asking import Acknowledged
+from services.simulator.audit_limits import LimitsAuditor
 from services.simulator.audit_log import check_answers
 from services.simulator.audit_money import MoneyAuditor
 from services.simulator.audit_rounds import RoundsAuditor
 from services.simulator.audit_shoe import ShoeAuditor
+from services.simulator.audit_tosses import TossAuditor
 from services.simulator.facts import Fact, Findings, decoded
 from services.simulator.releases import Cores, PlantedBug
 
@@ -56,14 +58,20 @@ def audit(
     facts = decoded(messages, types, findings)
     end = (len(messages) + 1, 0)
     check_answers(facts, findings, at_rest=at_rest)
-    money, rounds, cards = MoneyAuditor(findings), RoundsAuditor(findings), ShoeAuditor(findings)
+    money = MoneyAuditor(findings)
+    auditors = (
+        ShoeAuditor(findings),
+        TossAuditor(findings),
+        money,
+        LimitsAuditor(findings),
+        RoundsAuditor(findings),
+    )
     _check_failures(facts, planted, findings)
     for fact in facts:
         if not fact.copy:
             try:
-                cards.see(fact)
-                money.see(fact)
-                rounds.see(fact)
+                for one in auditors:
+                    one.see(fact)
             except (KeyError, AttributeError, IndexError) as error:
                 findings.add(fact.place, f"{type(fact.body).__name__} out of nowhere: {error!r}")
     if at_rest:

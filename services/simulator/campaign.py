@@ -8,11 +8,28 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from sabot.limits.v1 import events_pb2 as limits
+from sabot.table.v1 import events_pb2 as table
 from services.kernel.memory_log import FAULT_KINDS
 from services.simulator.director import GAPS, VOID_GAPS
 from services.simulator.releases import PLANTABLE
 from services.simulator.simulation import ROUNDS, SeedResult, run_seed
 
+REFUSED: tuple[str, ...] = (
+    *(f"refused: {table.Refusal.Name(refusal)}" for refusal in (
+        table.REFUSAL_UNKNOWN_TABLE, table.REFUSAL_UNKNOWN_ROUND, table.REFUSAL_REQUEST_EXPIRED,
+        table.REFUSAL_REQUEST_ID_REUSED, table.REFUSAL_BETTING_CLOSED,
+        table.REFUSAL_ROUND_SUSPENDED, table.REFUSAL_CURRENCY_MISMATCH, table.REFUSAL_UNKNOWN_BET,
+        table.REFUSAL_ROUND_VOIDED, table.REFUSAL_FAILED, table.REFUSAL_NOT_ON_LAYOUT,
+        table.REFUSAL_NOT_WHOLE_CHIPS,
+    )),
+    *(f"refused: {limits.Limit.Name(limit)}" for limit in (
+        limits.LIMIT_BELOW_MINIMUM, limits.LIMIT_ABOVE_MAXIMUM, limits.LIMIT_STAKE_STEP,
+        limits.LIMIT_OPPOSITE_SIDES, limits.LIMIT_SIDE_BET_CLOSED, limits.LIMIT_DIFFERENCE,
+        limits.LIMIT_COVERAGE, limits.LIMIT_ACCOUNT_MAXIMUM, limits.LIMIT_EXPOSURE,
+    )),
+)  # fmt: skip
+"""Each refusal of bets that somebody can bring about."""
 REQUIRED: tuple[str, ...] = (
     *FAULT_KINDS,
     "crash",
@@ -43,6 +60,8 @@ REQUIRED: tuple[str, ...] = (
     "outcome unknown",
     "request id of another time",
     "account blocked",
+    "second draw of a toss",
+    *REFUSED,
     *(
         f"{deed} after {gap.__name__}"
         for deed in ("void", "withdrawal", "suspend", "crash")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import bet_pb2
@@ -26,7 +27,8 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.asking import Callers, LuckyEdge, hashed
 from services.simulator.fleet import Fleet
-from services.simulator.players import CURRENCY
+from services.simulator.tables import CURRENCY
+from services.simulator.wagers import plain
 from services.simulator.world import Seen, World
 
 GAPS: tuple[type[Message], ...] = (
@@ -43,6 +45,10 @@ GAPS: tuple[type[Message], ...] = (
     wallet.StakesSealed,
     rules.DrawCalled,
     shoe.CardsDealt,
+    rules.SpinCalled,
+    shoe.WheelSpun,
+    rules.RollCalled,
+    shoe.DiceRolled,
     rules.RoundResolved,
     table.ResultAccepted,
     settlement.BetsSettled,
@@ -54,7 +60,18 @@ GAPS: tuple[type[Message], ...] = (
 RARE = frozenset(
     {wallet.StakeDeclined, table.BetsWithdrawn, limits.WithdrawalApproved, wallet.StakeReturned}
 )
-"""Not every round has them, so they are picked more often."""
+"""Not every round has them."""
+OF_CARDS = frozenset({rules.DrawCalled, shoe.CardsDealt})
+OF_WHEELS = frozenset({rules.SpinCalled, shoe.WheelSpun})
+OF_DICE = frozenset({rules.RollCalled, shoe.DiceRolled})
+OF_GAME: dict[int, frozenset[type[Message]]] = {
+    rule_set_pb2.GAME_ROULETTE: OF_WHEELS,
+    rule_set_pb2.GAME_SICBO: OF_DICE,
+}
+"""What a game has that others have not; the others have cards."""
+OF_SOME = OF_CARDS | OF_WHEELS | OF_DICE
+OFTEN = RARE | OF_WHEELS | OF_DICE
+"""Fewer tables have wheels and dice: what happens there is picked more often too."""
 VOID_GAPS: tuple[type[Message], ...] = (table.RoundVoided, limits.BookVoided, wallet.RoundReturned)
 """The same, for a round that is voided."""
 DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot")
@@ -111,7 +128,7 @@ class Director:
         if not round_id or self.resting:
             return
         if isinstance(body, table.RoundOpened):
-            self._plan(round_id)
+            self._plan(round_id, self.world.rounds[round_id].rule_set.game)
         for plan in self._planned.get(round_id, ()):
             if plan.event is not type(body) or plan.done:
                 continue
@@ -121,16 +138,17 @@ class Director:
             plan.done = True
             self._do(plan.deed, body)
 
-    def _plan(self, round_id: str) -> None:
+    def _plan(self, round_id: str, game: int) -> None:
         if self.rng.random() > SHARE:
             return
-        plans = [self._pick(GAPS) for _ in range(self.rng.choice((1, 1, 2, 2, 3)))]
+        gaps = [gap for gap in GAPS if gap not in OF_SOME or gap in OF_GAME.get(game, OF_CARDS)]
+        plans = [self._pick(gaps) for _ in range(self.rng.choice((1, 1, 2, 2, 3)))]
         if any(plan.deed == "void" for plan in plans) and self.rng.random() < 0.5:
             plans.append(self._pick(VOID_GAPS))
         self._planned[round_id] = plans
 
-    def _pick(self, gaps: tuple[type[Message], ...]) -> Plan:
-        weights = [3 if gap in RARE else 1 for gap in gaps]
+    def _pick(self, gaps: Sequence[type[Message]]) -> Plan:
+        weights = [3 if gap in OFTEN else 1 for gap in gaps]
         event = self.rng.choices(gaps, weights)[0]
         skip = 0 if event in RARE else self.rng.choice((0, 0, 0, 1, 2))
         return Plan(event, skip, self.rng.choices(DEEDS, WEIGHTS)[0])
@@ -140,7 +158,8 @@ class Director:
         match deed:
             case "void":
                 done = self._order(table.VoidRound(reason=table.ROUND_REASON_DISPUTE), body)
-                if isinstance(body, shoe.CardsDealt) and self.rng.random() < 0.5:
+                tossed = isinstance(body, shoe.CardsDealt | shoe.WheelSpun | shoe.DiceRolled)
+                if tossed and self.rng.random() < 0.5:
                     # So that the result comes late, from a standby.
                     self._crash_leader("rules")
             case "suspend":
@@ -216,13 +235,14 @@ class Director:
         if not owners:
             return False
         partner, account_id = self.rng.choice(owners)
+        one = plain(self.rng, self.world.rounds[body.round_id].rule_set, 12)
         request = table.PlaceBets(
             request_id=self.callers.new_id(),
             account_id=account_id,
             table_id=body.table_id,
             round_id=body.round_id,
             currency_code=CURRENCY,
-            bets=[bet_pb2.Bet(bet=self.rng.choice(("banker", "player", "tie")), stake_minor=12)],
+            bets=[bet_pb2.Bet(bet=one.bet, stake_minor=one.stake_minor, position=one.position)],
         )
         return self._edge.put("table", hashed(request), partner=partner, actor=f"partner:{partner}")
 

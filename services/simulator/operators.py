@@ -14,15 +14,13 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2 as logs
 from sabot.table.v1 import events_pb2 as table
-from sabot.table.v1 import spec_pb2
-from services.games.catalogue import baccarat_1
 from services.kernel.edge import NotTaken, Outcome, OutcomeUnknown
 from services.kernel.entry import position_proto
 from services.kernel.event import Position
 from services.simulator.asking import Callers, hashed
 from services.simulator.fleet import Fleet
-from services.simulator.players import CURRENCY
 from services.simulator.releases import BASE
+from services.simulator.tables import table_spec
 from services.simulator.world import SeenRound, SeenTable, World
 
 VOID_REASONS = (
@@ -34,6 +32,8 @@ MAX_RETRIES = 4
 """What fails more often needs a programmer; the auditor will find what it left behind."""
 AGAIN_S = 1.0
 """Before a retry that follows another one."""
+QUIET_ROUNDS = 37
+"""Rounds of a lasting shoe before its players come: the first side bets close after 40."""
 LOOK_S = 0.04
 """How often an operator looks."""
 ORDER_ENDS = (
@@ -50,24 +50,6 @@ ORDER_ENDS = (
 ANY_ANSWER: frozenset[type[Message]] = frozenset().union(*(core.answers for core in BASE.values()))
 
 
-def table_spec(rng: random.Random, table_id: str, *, timed: bool) -> spec_pb2.TableSpec:
-    """A table of a simulation: a short shoe, short windows, low limits."""
-    rule_set = baccarat_1(decks=1, tie_pays=rng.choice((8, 8, 9)), cut_depth=rng.choice((7, 7, 20)))
-    high = rng.choice((300, 700))
-    return spec_pb2.TableSpec(
-        table_id=table_id,
-        currency_code=CURRENCY,
-        rule_set=rule_set,
-        limits=[
-            spec_pb2.BetLimit(bet=offer.bet, min_minor=10, max_minor=high, step_minor=1)
-            for offer in rule_set.bets
-        ],
-        pacing=spec_pb2.Pacing(
-            betting_window_ms=rng.randint(200, 450) if timed else 0, pause_ms=rng.randint(20, 80)
-        ),
-    )
-
-
 class Operators:
     """Everything that people at the tables and behind them do."""
 
@@ -78,6 +60,8 @@ class Operators:
         self.rng = rng
         self.closing = False
         """Whether the simulation comes to its end: no further rounds."""
+        self.lasting = False
+        """Whether shoes shall last, so that their side bets are closed in the end."""
         self._retries: Counter[Position] = Counter()
         """By failed input."""
         self._retried: dict[Position, Position] = {}
@@ -90,9 +74,9 @@ class Operators:
             "table", hashed(body), partner="", actor="operator:olga", until=ORDER_ENDS
         )
 
-    async def run_table(self, table_id: str, *, timed: bool) -> None:
-        """Open a table and look after it to the end."""
-        await self.order(table.OpenTable(spec=table_spec(self.rng, table_id, timed=timed)))
+    async def run_table(self, table_id: str, game: int, *, timed: bool) -> None:
+        """Open a table for a game and look after it to the end."""
+        await self._open(table_id, game, timed=timed)
         while not self._over(table_id):
             await asyncio.sleep(LOOK_S)
             one = self.world.tables.get(table_id)
@@ -105,26 +89,35 @@ class Operators:
                     await self.order(table.CloseTable(table_id=table_id))
             elif not one.open:
                 self.callers.asked["table reopened"] += 1
-                timed = self.rng.random() < 0.5
-                await self.order(table.OpenTable(spec=table_spec(self.rng, table_id, timed=timed)))
+                await self._open(table_id, game, timed=self.rng.random() < 0.5)
             else:
                 await self._between_rounds(table_id, one)
+
+    async def _open(self, table_id: str, game: int, *, timed: bool) -> None:
+        """Open a table, or change the rules of an open one; it keeps its game."""
+        spec = table_spec(self.rng, table_id, game, timed=timed, lasting=self.lasting)
+        await self.order(table.OpenTable(spec=spec))
 
     def _over(self, table_id: str) -> bool:
         one = self.world.tables.get(table_id)
         return self.closing and one is not None and not one.open and one.running is None
 
+    @property
+    def hurries(self) -> bool:
+        """Whether rounds follow one another as fast as can be: nobody bets yet, or no more."""
+        return self.closing or (self.lasting and self.world.rounds_closed < QUIET_ROUNDS)
+
     async def _between_rounds(self, table_id: str, one: SeenTable) -> None:
         if self.rng.random() < 0.08:
             self.callers.asked["rules of a table changed"] += 1
-            timed = bool(one.spec.pacing.betting_window_ms)
-            await self.order(table.OpenTable(spec=table_spec(self.rng, table_id, timed=timed)))
+            game, timed = one.spec.rule_set.game, bool(one.spec.pacing.betting_window_ms)
+            await self._open(table_id, game, timed=timed)
         elif not one.spec.pacing.betting_window_ms and one.shoe_ready:
             await self.order(table.OpenRound(table_id=table_id, source=table.SOURCE_OPERATOR))
 
     async def _look_after(self, one: SeenTable, running: SeenRound) -> None:
         about: dict[str, Any] = {"table_id": running.table_id, "round_id": running.round_id}
-        if self.rng.random() < 0.01 and one.open:
+        if self.rng.random() < 0.01 and one.open and not self.lasting:
             self.callers.asked["table closed while a round ran"] += 1
             await self.order(table.CloseTable(table_id=running.table_id))
         elif running.suspended:
@@ -139,7 +132,7 @@ class Operators:
             self.callers.asked["void of a round whose settlement failed"] += 1
             await self.order(table.VoidRound(**about, reason=self.rng.choice(VOID_REASONS)))
         elif running.phase == "betting" and not one.spec.pacing.betting_window_ms:
-            await asyncio.sleep(0.0 if self.closing else self.rng.uniform(0.1, 0.4))
+            await asyncio.sleep(0.0 if self.hurries else self.rng.uniform(0.1, 0.4))
             await self.order(table.CloseBetting(**about, source=table.SOURCE_OPERATOR))
 
     # ---- bugs that a release mends -------------------------------------------------------------

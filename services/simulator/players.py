@@ -20,10 +20,10 @@ from services.simulator.releases import (
     POISONED_LIMITS_STAKE,
     POISONED_WALLET_STAKE,
 )
+from services.simulator.tables import CURRENCY
+from services.simulator.wagers import Wager, nonsense, over_limits, plain, raced, usual
 from services.simulator.world import ABOUT_BETS, ABOUT_WITHDRAWALS, SeenRound
 
-CURRENCY = "EUR"
-KINDS = ("banker", "player", "tie")
 OLD_S = 2.5
 """How old a request must be that is sent once more although its outcome is long known."""
 KEPT_REQUESTS = 20
@@ -87,7 +87,7 @@ class Player:
             self._wrong_time,
             self._be_blocked,
             self._poison,
-        ), (40, 8, 6, 8, 4, 6, 6, 9, 4, 5, 6, 2, 2, 6 if self.poisons else 0)
+        ), (40, 8, 6, 8, 6, 6, 6, 9, 4, 5, 6, 2, 2, 6 if self.poisons else 0)
 
     async def _ask(
         self, service: str, body: Message, until: tuple[type[Message], ...]
@@ -109,14 +109,17 @@ class Player:
         found = self.callers.world.running(*(phases or ("betting",)))
         return self.rng.choice(found) if found else None
 
-    def _request(self, one: SeenRound, *bets: tuple[str, int]) -> table.PlaceBets:
+    def _request(self, one: SeenRound, *wagers: Wager) -> table.PlaceBets:
         return table.PlaceBets(
             request_id=self.callers.new_id(),
             account_id=self.account_id,
             table_id=one.table_id,
             round_id=one.round_id,
             currency_code=CURRENCY,
-            bets=[bet_pb2.Bet(bet=bet, stake_minor=stake) for bet, stake in bets],
+            bets=[
+                bet_pb2.Bet(bet=bet, stake_minor=stake, position=position)
+                for bet, stake, position in wagers
+            ],
         )
 
     async def _send(self, request: table.PlaceBets) -> None:
@@ -129,11 +132,10 @@ class Player:
     async def _place(self) -> None:
         one = self._round()
         if one is not None:
-            kinds = self.rng.choice((("banker",), ("player",), ("tie",), ("banker", "tie")))
-            await self._send(self._request(one, *((kind, self._stake()) for kind in kinds)))
+            await self._send(self._request(one, *usual(self.rng, one.rule_set)))
 
-    def _stake(self) -> int:
-        return self.rng.choice((10, 11, 15, 37, 50, 99, 120))
+    def _plain(self, one: SeenRound, stake_minor: int) -> Wager:
+        return plain(self.rng, one.rule_set, stake_minor)
 
     async def _raise(self) -> None:
         """Less than the minimum, on top of what is on."""
@@ -141,53 +143,48 @@ class Player:
         held = self._held(one) if one is not None else []
         if one is not None and held:
             self._count("raise under the minimum")
-            await self._send(self._request(one, (held[0].bet, self.rng.randint(1, 9))))
+            bet = self.rng.choice(held)
+            more = Wager(bet.bet, self.rng.randint(1, 9), bet.position)
+            await self._send(self._request(one, more))
 
     async def _race(self) -> None:
-        """A bet that the account can hardly pay, and a raise on top before that is decided."""
+        """A bet that the account can hardly pay, and what stands on it before that is decided."""
         one = self._round()
         if one is not None:
             self._count("raise before its bet is decided")
-            kind = self.rng.choice(KINDS)
-            big = self._request(one, (kind, self.rng.randint(200, 290)))
-            small = self._request(one, (kind, self.rng.randint(1, 9)))
-            await asyncio.gather(self._send(big), self._send(small))
+            first, second = raced(self.rng, one.rule_set)
+            await asyncio.gather(
+                self._send(self._request(one, first)), self._send(self._request(one, second))
+            )
 
     async def _break_limits(self) -> None:
         one = self._round()
         if one is not None:
             self._count("bets over the limits")
-            bets = self.rng.choice(
-                (
-                    [("tie", 5000)],
-                    [("banker", 1)],
-                    [("player", 20), ("banker", 20)],
-                    [("player", 4), ("tie", 5000), ("banker", 9)],
-                )
-            )
-            await self._send(self._request(one, *bets))
+            await self._send(self._request(one, *over_limits(self.rng, one.rule_set)))
 
     async def _nonsense(self) -> None:
         one = self._round()
         if one is not None:
-            self._count("bets that are nonsense")
-            request = self._request(one, ("tie", 20))
-            match self.rng.randrange(4):
+            what, wagers = nonsense(self.rng, one.rule_set)
+            request = self._request(one, *wagers)
+            match self.rng.randrange(6):
                 case 0:
-                    request.currency_code = "USD"
+                    what, request.currency_code = "bets in another currency", "USD"
                 case 1:
-                    request.bets[0].bet = "lucky_six"
+                    what, request.table_id = "bets at no table", "nowhere"
                 case 2:
-                    request.table_id = "nowhere"
+                    what, request.round_id = "bets on no round", f"{one.table_id}-999999"
                 case _:
-                    request.round_id = f"{one.table_id}-999999"
+                    pass
+            self._count(what)
             await self._send(request)
 
     async def _late(self) -> None:
         one = self._round("dealing", "paying", "voided")
         if one is not None:
             self._count("late bets")
-            await self._send(self._request(one, (self.rng.choice(KINDS), self._stake())))
+            await self._send(self._request(one, *usual(self.rng, one.rule_set)))
 
     async def _reuse(self) -> None:
         """An id once more: with the same body, or with another."""
@@ -225,12 +222,12 @@ class Player:
             return
         match self.rng.randrange(3):
             case 0:
-                request = self._request(one, ("banker", 20))
+                request = self._request(one, self._plain(one, 20))
                 request.client_time_us = POISONED_CLIENT_TIME
             case 1:
-                request = self._request(one, ("banker", POISONED_LIMITS_STAKE))
+                request = self._request(one, self._plain(one, POISONED_LIMITS_STAKE))
             case _:
-                request = self._request(one, ("player", POISONED_WALLET_STAKE))
+                request = self._request(one, self._plain(one, POISONED_WALLET_STAKE))
         await self._send(request)
 
     # ---- money ---------------------------------------------------------------------------------

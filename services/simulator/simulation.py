@@ -7,7 +7,7 @@ import gc
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,16 +16,20 @@ from services.simulator.auditor import audit
 from services.simulator.chaos import Chaos, drawn_faults
 from services.simulator.director import Director
 from services.simulator.fleet import Fleet, now_us
-from services.simulator.operators import Operators
+from services.simulator.operators import QUIET_ROUNDS, Operators
 from services.simulator.players import Player
 from services.simulator.releases import BASE, PLANTABLE, Cores, release, small_steps
 from services.simulator.store import WatchedStore
+from services.simulator.tables import GAME_NUMBERS, LONG, drawn_games
 from services.simulator.virtual_time import run_virtual
 from services.simulator.world import World
 
 CELL = "sim"
 ROUNDS = 20
 """Rounds of a seed, at least."""
+QUIET_WITHIN_S = 300.0
+"""So long at most nobody plays."""
+LOOK_S = 0.1
 STUCK_AFTER_S = 60.0
 """A simulation in which no round ends for so long is stuck."""
 REST_WITHIN_S = 90.0
@@ -56,10 +60,16 @@ class SeedResult:
     violations: list[str] = field(default_factory=list)
 
 
-def run_seed(seed: int, *, rounds: int = ROUNDS, base: Cores = BASE) -> SeedResult:
-    """Run a simulation and audit it. `base`: the cores, where a test plants a fault in them."""
+def run_seed(
+    seed: int, *, rounds: int = ROUNDS, base: Cores = BASE, games: Sequence[str] = ()
+) -> SeedResult:
+    """Run a simulation and audit it.
+
+    - base: the cores, where a test plants a fault in them.
+    - games: what its tables play; empty: each table draws one of all.
+    """
     with small_steps(), _uncollected():
-        return run_virtual(Simulation(seed, rounds, base).run())
+        return run_virtual(Simulation(seed, rounds, base, games).run())
 
 
 @contextmanager
@@ -80,10 +90,12 @@ def _uncollected() -> Iterator[None]:
 class Simulation:
     """See the module."""
 
-    def __init__(self, seed: int, rounds: int, base: Cores) -> None:
+    def __init__(self, seed: int, rounds: int, base: Cores, games: Sequence[str]) -> None:
         self.result = SeedResult(seed)
-        self.rounds = rounds
         rng = self.rng = random.Random(seed)  # noqa: S311 -- a seed is to be repeated
+        names = drawn_games(rng, games)
+        self.games = [GAME_NUMBERS[name] for name in names]
+        self.rounds = rounds + (QUIET_ROUNDS if LONG in names else 0)
         planted = self.planted = [service for service in PLANTABLE if rng.random() < 0.3]
         releases = [release(number, base, planted) for number in (1, 2)]
         self.poisons = bool(planted)
@@ -93,6 +105,7 @@ class Simulation:
         self.store.watch(self.world.see)
         self.callers = Callers(self.fleet, self.world, self._rng())
         self.operators = Operators(self.fleet, self.world, self.callers, self._rng())
+        self.operators.lasting = LONG in names
         self.director = Director(self.fleet, self.world, self.callers, self._rng())
         self.world.listen(self.director.see)
         self.chaos = Chaos(self.fleet, self.world, self._rng())
@@ -118,11 +131,8 @@ class Simulation:
         result = self.result
         self.fleet.faults = drawn_faults(self._rng())
         self.fleet.deploy()
-        tables = [
-            loop.create_task(self.operators.run_table(f"t{number}", timed=self.rng.random() < 0.6))
-            for number in range(1, self.rng.choice((1, 2, 2, 3)) + 1)
-        ]
-        players = [loop.create_task(player.play()) for player in self.players]
+        tables = [loop.create_task(self._run_table(*one)) for one in enumerate(self.games, 1)]
+        players = [loop.create_task(self._play_late(player)) for player in self.players]
         repairs = loop.create_task(self._repair())
         try:
             await self._play()
@@ -141,10 +151,27 @@ class Simulation:
         result.virtual_s = loop.time()
         return result
 
+    async def _run_table(self, number: int, game: int) -> None:
+        timed = self.rng.random() < 0.6 and not self.operators.lasting
+        await self.operators.run_table(f"t{number}", game, timed=timed)
+
+    async def _play_late(self, player: Player) -> None:
+        """A player comes when there is something to see."""
+        await self._quiet_rounds()
+        await player.play()
+
+    async def _quiet_rounds(self) -> None:
+        until = asyncio.get_running_loop().time() + QUIET_WITHIN_S
+        while self.operators.hurries and asyncio.get_running_loop().time() < until:
+            await self.world.changed(LOOK_S)
+
     async def _play(self) -> None:
         """Rounds and mishaps, until there were enough rounds."""
         loop = asyncio.get_running_loop()
-        closed, since = 0, loop.time()
+        self.director.resting = True
+        await self._quiet_rounds()
+        self.director.resting = False
+        closed, since = self.world.rounds_closed, loop.time()
         while self.world.rounds_closed < self.rounds and not self._alarms():
             if self.world.rounds_closed > closed:
                 closed, since = self.world.rounds_closed, loop.time()
@@ -260,5 +287,8 @@ class Simulation:
         for machine in self.fleet.machines:
             for why in machine.stopped_by:
                 counts[f"process stopped: {why}"] += 1
+        counts["second draw of a toss"] += self.world.second_tosses
+        for reason, refused in self.world.refusals.items():
+            counts[f"refused: {reason}"] += refused
         for service, failed in self.world.failed.items():
             counts[f"decision of {service} failed"] += failed

@@ -16,6 +16,7 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
@@ -45,6 +46,8 @@ class SeenRound:
     table_id: str
     round_id: str
     number: int
+    rule_set: rule_set_pb2.RuleSet
+    """That governs it."""
     phase: str = "betting"
     """betting, dealing, paying, voided, closed"""
     suspended: bool = False
@@ -80,6 +83,7 @@ ABOUT_MONEY = (
     wallet.FundsWithdrawn,
 )
 """What ends the path of a request about an account."""
+TOSSES = frozenset(str(toss.DESCRIPTOR.full_name) for toss in (shoe.RecordSpin, shoe.RecordDice))
 RESULT = str(table.ResultAccepted.DESCRIPTOR.full_name)
 ENDS = (*ABOUT_BETS, *ABOUT_WITHDRAWALS, *ABOUT_MONEY)
 
@@ -102,8 +106,13 @@ class World:
         """Inputs that their service has not answered."""
         self.late_results = 0
         """Results that came after their round was voided."""
+        self.refusals: Counter[str] = Counter()
+        """What the table and limits said no to, by reason."""
+        self.second_tosses = 0
+        """Spins and rolls that came after the one that stands."""
         self.held_results = 0
         """Results that came while their round was suspended."""
+        self._tosses: set[Position] = set()
         self._by_cause: dict[Position, list[Seen]] = {}
         self._copies: dict[tuple[str, str], int] = {}
         self._listeners: list[Callable[[Seen], None]] = []
@@ -127,8 +136,11 @@ class World:
             key = (service, entry.writer)
             if entry.counter > self._copies.get(key, 0):
                 self._copies[key] = entry.counter
-                for index in range(len(entry.events)):
-                    self.inputs_open[Position(SEGMENT, message.sequence, index)] = None
+                for index, told in enumerate(entry.events):
+                    position = Position(SEGMENT, message.sequence, index)
+                    self.inputs_open[position] = None
+                    if told.type in TOSSES:
+                        self._tosses.add(position)
             return
         for index, event in enumerate(entry.events):
             seen = Seen(
@@ -155,6 +167,14 @@ class World:
             request_id = str(getattr(body, "request_id", ""))
             self.outcomes.setdefault((seen.partner, request_id), seen)
         match body:
+            case table.BetsRejected():
+                self.refusals[table.Refusal.Name(body.refusal)] += 1
+            case limits.BetsRefused():
+                self.refusals.update(limits.Limit.Name(one.limit) for one in body.violations)
+            case logs.InputIgnored():
+                self.second_tosses += (
+                    body.reason == logs.IGNORED_REASON_SECOND_DRAW and seen.cause in self._tosses
+                )
             case logs.InputFailed():
                 self.failures.append(seen)
                 self.failed[seen.service] += 1
@@ -165,16 +185,21 @@ class World:
                 known = self.tables.setdefault(body.spec.table_id, SeenTable(body.spec))
                 known.spec = body.spec
                 known.open = True
+                known.shoe_ready = known.shoe_ready or not body.spec.rule_set.decks
             case table.TableClosed():
                 self.tables[body.table_id].open = False
             case shoe.CardsBurned():
                 if body.reason == shoe.BURN_REASON_SHOE_START:
                     self.tables[body.table_id].shoe_ready = True
+            case shoe.ShoeOpened():
+                self.tables[body.table_id].shoe_ready = body.ready
             case shoe.ShoeClosed():
                 self.tables[body.table_id].shoe_ready = False
             case table.RoundOpened():
-                one = SeenRound(body.table_id, body.round_id, body.number)
-                self.rounds[body.round_id] = self.tables[body.table_id].running = one
+                where = self.tables[body.table_id]
+                rule_set = where.spec.rule_set
+                one = SeenRound(body.table_id, body.round_id, body.number, rule_set)
+                self.rounds[body.round_id] = where.running = one
             case _:
                 one_or_none = self.rounds.get(getattr(body, "round_id", ""))
                 if one_or_none is not None:

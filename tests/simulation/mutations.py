@@ -50,6 +50,8 @@ class Mutation:
 
     install: Install
     sign: str
+    games: tuple[str, ...] = ()
+    """What the tables play in the seeds in which it is looked for; empty: whatever they draw."""
 
 
 def _changed(service: str, **changes: Any) -> Cores:
@@ -286,20 +288,20 @@ def forgets_its_witness(patch: pytest.MonkeyPatch) -> Cores:
 
 
 MUTATIONS: dict[str, Mutation] = {
-    install.__name__: Mutation(install, sign)
-    for install, sign in (
+    install.__name__: Mutation(install, sign, tuple(games))
+    for install, sign, *games in (
         (settles_twice_after_a_crash, "is settled twice"),
         (takes_a_late_bet, "takes a late bet"),
         (skips_the_fence, "is answer 0 to"),
         (voids_by_a_second_path, "RoundReturned without BookVoided before it"),
-        (covers_by_a_stake_not_yet_reserved, "are certain"),
+        (covers_by_a_stake_not_yet_reserved, "approved although LIMIT_BELOW_MINIMUM"),
         (prunes_an_id_too_early, "was done at"),
         (takes_a_copy_for_new, "answers a copy of an entry"),
         (replies_before_reading_back, "was acknowledged, but does not stand here"),
         (deals_before_the_seal, "DrawCalled without StakesSealed"),
         (rounds_a_payout_up, "is settled as"),
         (returns_a_withdrawn_stake_again, "wallet cannot decide sabot.settlement.v1.BetsSettled"),
-        (deals_a_burned_card, "have left the shoe"),
+        (deals_a_burned_card, "have left the shoe", "dragon_tiger"),
         (decides_by_more_than_the_log, "differs"),
         (forgets_what_is_in_flight_in_a_snapshot, "decided here: nothing"),
         (forgets_its_witness, "lost its tail"),

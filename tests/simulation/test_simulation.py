@@ -11,7 +11,10 @@ import pytest
 from services.cli.simulate import repeat_command
 from services.simulator.campaign import REQUIRED, injected, missing, run_seeds
 from services.simulator.simulation import SeedResult, run_seed
+from tests.simulation.game_mutations import GAME_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
+
+ALL_MUTATIONS = {**MUTATIONS, **GAME_MUTATIONS}
 
 SHORT = range(1, 13)
 """Seeds of the short campaign."""
@@ -55,13 +58,13 @@ def test_seeds_differ_in_what_they_inject() -> None:
     assert missing(counts), "so few rounds cannot have had everything"
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", ALL_MUTATIONS)
 @pytest.mark.timeout(600)
 def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutation = MUTATIONS[name]
+    mutation = ALL_MUTATIONS[name]
     base = mutation.install(monkeypatch)
     for seed in itertools.islice(itertools.count(1), WITHIN):
-        found = run_seed(seed, base=base).violations
+        found = run_seed(seed, base=base, games=mutation.games).violations
         if any(mutation.sign in one for one in found):
             return
     pytest.fail(f"{name} was not found in {WITHIN} seeds")

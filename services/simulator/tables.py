@@ -1,0 +1,117 @@
+"""What the tables of a simulation play: every game and variant, with short shoes, short windows and
+low limits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from sabot.rules.v1 import rule_set_pb2
+from sabot.table.v1 import spec_pb2
+from services.games import catalogue
+from services.games.money import Rounding
+
+CURRENCY = "EUR"
+GAMES: dict[str, int] = {
+    "baccarat": 40,
+    "roulette": 30,
+    "sicbo": 20,
+    "dragon_tiger": 20,
+    "football_studio": 10,
+    "long_baccarat": 5,
+}
+"""By name, how often a table plays it: the more there is to it, the more often."""
+LONG = "long_baccarat"
+"""The only table of its seed, whose shoe lasts until side bets are closed (rule BAC-40)."""
+GAME_NUMBERS = {
+    "baccarat": rule_set_pb2.GAME_BACCARAT,
+    LONG: rule_set_pb2.GAME_BACCARAT,
+    "roulette": rule_set_pb2.GAME_ROULETTE,
+    "sicbo": rule_set_pb2.GAME_SICBO,
+    "dragon_tiger": rule_set_pb2.GAME_DRAGON_TIGER,
+    "football_studio": rule_set_pb2.GAME_FOOTBALL_STUDIO,
+}
+MIN_MINOR = 10
+HIGHS_MINOR = (300, 700)
+"""Greatest totals at a place."""
+LONG_DECKS = 8
+
+
+def drawn_games(rng: random.Random, among: Sequence[str]) -> list[str]:
+    """The games of a seed's tables, of those named; none named: of all."""
+    names = among or list(GAMES)
+    tables = rng.choice((1, 2, 2, 3))
+    found = rng.choices(names, [GAMES[name] for name in names], k=tables)
+    return [LONG] if LONG in found[:1] else [name for name in found if name != LONG]
+
+
+def table_spec(
+    rng: random.Random, table_id: str, game: int, *, timed: bool, lasting: bool = False
+) -> spec_pb2.TableSpec:
+    """What governs a table of a game, this time. `lasting`: with a shoe of many rounds."""
+    rules = _rule_set(rng, game, lasting=lasting)
+    high, step = rng.choice(HIGHS_MINOR), rng.choice((1, 1, 1, 5))
+    return spec_pb2.TableSpec(
+        table_id=table_id,
+        currency_code=CURRENCY,
+        rule_set=rules,
+        limits=[
+            spec_pb2.BetLimit(bet=offer.bet, min_minor=MIN_MINOR, max_minor=high, step_minor=step)
+            for offer in rules.bets
+        ],
+        pacing=spec_pb2.Pacing(
+            betting_window_ms=rng.randint(200, 450) if timed else 0, pause_ms=rng.randint(20, 80)
+        ),
+        restrictions=_restrictions(rng, game),
+    )
+
+
+def _rule_set(rng: random.Random, game: int, *, lasting: bool) -> rule_set_pb2.RuleSet:
+    rounding = rng.choice(
+        (Rounding.DOWN, Rounding.DOWN, Rounding.DOWN, Rounding.HALF_EVEN, Rounding.HALF_UP)
+    )
+    match game:
+        case rule_set_pb2.GAME_BACCARAT:
+            return _baccarat(rng, rounding, lasting=lasting)
+        case rule_set_pb2.GAME_ROULETTE:
+            return catalogue.roulette(rounding=rounding, la_partage=rng.random() < 0.5)
+        case rule_set_pb2.GAME_SICBO:
+            return catalogue.sicbo(rng.choice(("atlantic_city", "macau")), rounding=rounding)
+        case rule_set_pb2.GAME_DRAGON_TIGER:
+            return catalogue.dragon_tiger(
+                tie_pays=rng.choice((11, 11, 8)), ace_high=rng.random() < 0.2, rounding=rounding,
+                decks=rng.choice((1, 4)), cut_depth=rng.choice((7, 20)),
+            )  # fmt: skip
+        case _:
+            return catalogue.football_studio(
+                ace_high=rng.random() < 0.7, rounding=rounding, decks=rng.choice((1, 4)),
+                cut_depth=rng.choice((7, 20)),
+            )  # fmt: skip
+
+
+def _baccarat(rng: random.Random, rounding: Rounding, *, lasting: bool) -> rule_set_pb2.RuleSet:
+    """The first version is still offered; where the cut card lies deep, a round may follow it."""
+    cut_depth = rng.choice((7, 20))
+    after = int(cut_depth == 20 and rng.random() < 0.5)
+    tie_pays = rng.choice((8, 8, 9))
+    if lasting:
+        return catalogue.baccarat(tie_pays=tie_pays, rounding=rounding, decks=LONG_DECKS)
+    variants = (catalogue.baccarat_1, catalogue.baccarat, catalogue.baccarat, catalogue.baccarat_ez)
+    return rng.choice(variants)(
+        tie_pays=tie_pays, rounding=rounding, decks=1, cut_depth=cut_depth, rounds_after_cut=after
+    )
+
+
+def _restrictions(rng: random.Random, game: int) -> spec_pb2.Restrictions | None:
+    """Half of the tables keep the defaults."""
+    if rng.random() < 0.5:
+        return None
+    asked = spec_pb2.Restrictions(
+        max_account_minor=rng.choice((0, 250, 500)),
+        max_exposure_minor=rng.choice((0, 1_500, 6_000)),
+    )
+    if game == rule_set_pb2.GAME_BACCARAT:
+        asked.max_difference_minor = rng.choice((0, 60, 150))
+    elif game == rule_set_pb2.GAME_ROULETTE:
+        asked.max_numbers = rng.choice((0, 18, 30))
+    return asked

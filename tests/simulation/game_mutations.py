@@ -1,0 +1,325 @@
+"""Faults in the rules of the games and in their restrictions that are planted in the product to see
+whether the simulation finds them. See `mutations`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from sabot.rules.v1 import rule_set_pb2
+from sabot.shoe.v1 import events_pb2 as shoe
+from services.games import baccarat, baccarat_bets, roulette, sicbo, two_cards
+from services.games.baccarat import total
+from services.games.bets import LOST, Judged, won
+from services.games.odds import NO_COMMISSION
+from services.games.registry import announced
+from services.limits.domain import core as limits_core
+from services.limits.domain import judging
+from services.limits.domain.state import Book, Holding, TableLimits, opened
+from services.settlement.domain import decide as settlement_decide
+from services.shoe import custodian
+from services.shoe.domain import evolve as shoe_evolve
+from services.shoe.domain import inputs as shoe_inputs
+from services.shoe.domain.order import order_of
+from services.shoe.domain.state import ShoeState
+from services.shoe.domain.tosses import note_toss
+from services.shoe.tossing import tossed
+from services.simulator.releases import BASE, Cores
+from services.table.domain import booking
+from tests.simulation.mutations import Mutation
+
+# ---- chance is loaded, so that what is rare comes soon: that is no fault of the product's -------
+
+
+def load_wheels(patch: pytest.MonkeyPatch) -> None:
+    """Every third number is the zero."""
+
+    def loaded(*args: Any) -> Any:
+        told = tossed(*args)
+        if isinstance(told, shoe.RecordSpin) and told.number % 3 == 0:
+            told.number = 0
+        return told
+
+    patch.setattr(custodian, "tossed", loaded)
+
+
+def load_dice(patch: pytest.MonkeyPatch) -> None:
+    """Every second roll is a triple."""
+
+    def loaded(*args: Any) -> Any:
+        told = tossed(*args)
+        if isinstance(told, shoe.RecordDice) and sum(told.dice) % 2:
+            told.dice[:] = [told.dice[0]] * 3
+        return told
+
+    patch.setattr(custodian, "tossed", loaded)
+
+
+def pair_cards(patch: pytest.MonkeyPatch) -> None:
+    """The same cards of all decks lie together."""
+
+    def paired(number: int, decks: int) -> list[str]:
+        return [card for card in dict.fromkeys(order_of(number, decks)) for _ in range(decks)]
+
+    patch.setattr(custodian, "order_of", paired)
+
+
+# ---- what bets are paid ------------------------------------------------------------------------
+
+
+def halves_the_wrong_chances(patch: pytest.MonkeyPatch) -> Cores:
+    """La partage gives half back where the table has none, and takes all where it has."""
+    load_wheels(patch)
+    judge = roulette.judge
+
+    def wrong(bet: str, position: str, number: int, *, la_partage: bool = False) -> Judged:
+        return judge(bet, position, number, la_partage=not la_partage)
+
+    patch.setattr(roulette, "judge", wrong)
+    return BASE
+
+
+def pays_a_column_that_is_a_dozen(patch: pytest.MonkeyPatch) -> Cores:
+    """Columns and dozens are mixed up."""
+    swapped = {"column": roulette.PLACES["dozen"], "dozen": roulette.PLACES["column"]}
+    patch.setattr(roulette, "PLACES", {**roulette.PLACES, **swapped})
+    return BASE
+
+
+def pays_big_and_small_on_triples(patch: pytest.MonkeyPatch) -> Cores:
+    """They lose on every triple (rule SIC-1)."""
+    load_dice(patch)
+    judges = {
+        "big": lambda _position, dice: won(sum(dice) in sicbo.BIG),
+        "small": lambda _position, dice: won(sum(dice) in sicbo.SMALL),
+    }
+    patch.setattr(sicbo, "JUDGES", {**sicbo.JUDGES, **judges})
+    return BASE
+
+
+def pays_three_of_a_face_as_two(patch: pytest.MonkeyPatch) -> Cores:
+    """A single number on all three dice pays 3:1."""
+    load_dice(patch)
+    lines = {1: "one_die", 2: "two_dice", 3: "two_dice"}
+    patch.setattr(sicbo, "_SINGLE_LINES", lines)
+    return BASE
+
+
+def pays_no_tie_that_is_suited(patch: pytest.MonkeyPatch) -> Cores:
+    """A suited tie wins both bets on a tie (rule DT-1)."""
+    pair_cards(patch)
+
+    def tie(cards: two_cards.Dealt) -> Judged:
+        return won(cards.winner is two_cards.Winner.TIE and not cards.suited)
+
+    patch.setattr(two_cards, "JUDGES", {**two_cards.JUDGES, "tie": tie})
+    return BASE
+
+
+def takes_all_at_a_tie(patch: pytest.MonkeyPatch) -> Cores:
+    """A tie takes half the stake of either side (rules DT-1, FS-1)."""
+    pair_cards(patch)
+    patch.setattr(two_cards, "HALF_LOST", LOST)
+    return BASE
+
+
+def keeps_no_commission(patch: pytest.MonkeyPatch) -> Cores:
+    """Banker with commission pays 0.95:1 (rule BAC-21)."""
+    patch.setattr(settlement_decide, "commission_of", lambda _offer: NO_COMMISSION)
+    return BASE
+
+
+def pays_tens_as_a_pair(patch: pytest.MonkeyPatch) -> Cores:
+    """A pair is of printed rank: 10 and J are none (rule BAC-25)."""
+
+    def pair(cards: Sequence[str]) -> bool:
+        return total(cards[:1]) == total(cards[1:2])
+
+    patch.setattr(baccarat_bets, "_pair", pair)
+    return BASE
+
+
+# ---- what is dealt, spun and rolled ------------------------------------------------------------
+
+
+def draws_banker_on_too_much(patch: pytest.MonkeyPatch) -> Cores:
+    """Banker draws on 3 to 6 whatever Player's third card is (rule BAC-8)."""
+    patch.setattr(baccarat, "_BANKER_DRAWS_ON", (frozenset(range(10)),) * 7 + (frozenset(),))
+    return BASE
+
+
+def burns_where_nothing_is_burned(patch: pytest.MonkeyPatch) -> Cores:
+    """Every new shoe shows a card and burns some (rule DT-2)."""
+    open_table = shoe_evolve._open_table
+
+    def open_and_burn(state: ShoeState, *args: Any) -> None:
+        open_table(state, *args)
+        for table in state.tables.values():
+            table.burns = True
+
+    patch.setattr(shoe_evolve, "_open_table", open_and_burn)
+    return BASE
+
+
+def deals_on_behind_the_cut_card(patch: pytest.MonkeyPatch) -> Cores:
+    """The cut card is told of, and one more round follows (rule BAC-3)."""
+    cut_card = shoe_inputs._cut_card
+
+    def one_more(*args: Any) -> Any:
+        told = cut_card(*args)
+        told.rounds_left += 1
+        return told
+
+    patch.setattr(shoe_inputs, "_cut_card", one_more)
+    return BASE
+
+
+def lets_a_second_spin_stand(patch: pytest.MonkeyPatch) -> Cores:
+    """What is told later takes the place of what was told first."""
+
+    def last(state: ShoeState, event: Any, body: Any) -> None:
+        table = state.tables.get(body.table_id)
+        if table is not None and table.toss is not None:
+            table.toss.numbers = []
+        note_toss(state, event, body)
+
+    patch.setattr(shoe_evolve, "note_toss", last)
+    # Custodians that draw anew whenever they tell make second draws that differ.
+    chance = random.Random(1)
+    patch.setattr(
+        custodian, "tossed", lambda wish, asked_by, _below: tossed(wish, asked_by, chance.randrange)
+    )
+    return BASE
+
+
+def spins_before_it_is_called(patch: pytest.MonkeyPatch) -> Cores:
+    """The custodian spins ahead, so as to be quick."""
+    granted = custodian.Custodian._granted
+
+    def ahead(self: Any, state: ShoeState, wish: Any) -> Any:
+        told = granted(self, state, wish)
+        if hasattr(told, "attempt"):
+            told.attempt += 1
+        return told
+
+    patch.setattr(custodian.Custodian, "_granted", ahead)
+    return BASE
+
+
+# ---- what may be bet ---------------------------------------------------------------------------
+
+
+def loses_a_part_of_an_announced_bet(patch: pytest.MonkeyPatch) -> Cores:
+    """The last chip of an announced bet lies nowhere."""
+
+    def without_the_last(*args: Any) -> Any:
+        parts = announced(*args)
+        return parts[:-1] if isinstance(parts, tuple) else parts
+
+    patch.setattr(booking, "announced", without_the_last)
+    return BASE
+
+
+def takes_a_place_that_is_none(patch: pytest.MonkeyPatch) -> Cores:
+    """Two numbers of a row are a split, neighbours or not (rule ROU-3)."""
+    splits = {**roulette.PLACES["split"], "1-3": (1, 3), "3-4": (3, 4), "1-5": (1, 5)}
+    patch.setattr(roulette, "PLACES", {**roulette.PLACES, "split": splits})
+    return BASE
+
+
+def counts_coverage_by_request(patch: pytest.MonkeyPatch) -> Cores:
+    """Coverage is a union over all requests of the round (rule LIM-3)."""
+    coverage = judging._coverage
+
+    def alone(table: TableLimits, _holding: Holding | None, added: Any) -> Any:
+        return coverage(table, None, added)
+
+    patch.setattr(judging, "_coverage", alone)
+    return BASE
+
+
+def offers_closed_side_bets(patch: pytest.MonkeyPatch) -> Cores:
+    """Side bets close after their rounds of the shoe (rule BAC-40)."""
+
+    def open_all(table_id: str, limits: TableLimits, _round_in_shoe: int) -> Book:
+        return opened(table_id, limits, 1)
+
+    patch.setattr(limits_core, "opened", open_all)
+    return BASE
+
+
+def forbids_no_sides_of_two_cards(patch: pytest.MonkeyPatch) -> Cores:
+    """Dragon with Tiger, Home with Away are forbidden (rule LIM-1)."""
+    games = (rule_set_pb2.GAME_DRAGON_TIGER, rule_set_pb2.GAME_FOOTBALL_STUDIO)
+    sides = {game: of for game, of in judging.OPPOSITE_SIDES.items() if game not in games}
+    patch.setattr(judging, "OPPOSITE_SIDES", sides)
+    return BASE
+
+
+def limits_each_bet_by_itself(patch: pytest.MonkeyPatch) -> Cores:
+    """The account's maximum is one of all its bets in a round (rule LIM-4)."""
+    account_maximum = judging._account_maximum
+
+    def alone(table: TableLimits, _holding: Holding | None, extra_minor: int) -> Any:
+        return account_maximum(table, None, extra_minor)
+
+    patch.setattr(judging, "_account_maximum", alone)
+    return BASE
+
+
+def forgets_what_others_may_win(patch: pytest.MonkeyPatch) -> Cores:
+    """A table's exposure is that of all accounts together (rule LIM-4)."""
+    exposure = judging._exposure
+
+    def alone(book: Book, wagers: Any) -> Any:
+        counted, book.winnings_minor = book.winnings_minor, [0] * len(book.winnings_minor)
+        found = exposure(book, wagers)
+        book.winnings_minor = counted
+        return found
+
+    patch.setattr(judging, "_exposure", alone)
+    return BASE
+
+
+def differs_by_what_is_not_sure(patch: pytest.MonkeyPatch) -> Cores:
+    """The other side counts only once it is reserved (rule LIM-2)."""
+    difference = judging._difference
+
+    def by_all(table: TableLimits, counted: Any, _covered: Any) -> Any:
+        return difference(table, counted, counted)
+
+    patch.setattr(judging, "_difference", by_all)
+    return BASE
+
+
+SETTLED = "is settled as"
+GAME_MUTATIONS: dict[str, Mutation] = {
+    install.__name__: Mutation(install, sign, games)
+    for install, sign, games in (
+        (halves_the_wrong_chances, SETTLED, ("roulette",)),
+        (pays_a_column_that_is_a_dozen, SETTLED, ("roulette",)),
+        (pays_big_and_small_on_triples, SETTLED, ("sicbo",)),
+        (pays_three_of_a_face_as_two, SETTLED, ("sicbo",)),
+        (pays_no_tie_that_is_suited, SETTLED, ("dragon_tiger",)),
+        (takes_all_at_a_tie, SETTLED, ("football_studio",)),
+        (keeps_no_commission, SETTLED, ("baccarat",)),
+        (pays_tens_as_a_pair, SETTLED, ("baccarat",)),
+        (draws_banker_on_too_much, "is not that of its cards", ("baccarat",)),
+        (burns_where_nothing_is_burned, "by its rules as", ("dragon_tiger",)),
+        (deals_on_behind_the_cut_card, "behind its last round", ("baccarat",)),
+        (lets_a_second_spin_stand, "but the first toss stands at", ("roulette", "sicbo")),
+        (spins_before_it_is_called, "is drawn, but not called", ("roulette",)),
+        (loses_a_part_of_an_announced_bet, "are booked for", ("roulette",)),
+        (takes_a_place_that_is_none, "are booked for", ("roulette",)),
+        (counts_coverage_by_request, "although LIMIT_COVERAGE", ("roulette",)),
+        (offers_closed_side_bets, "although LIMIT_SIDE_BET_CLOSED", ("long_baccarat",)),
+        (forbids_no_sides_of_two_cards, "although LIMIT_OPPOSITE_SIDES", ("football_studio",)),
+        (limits_each_bet_by_itself, "although LIMIT_ACCOUNT_MAXIMUM", ()),
+        (forgets_what_others_may_win, "although LIMIT_EXPOSURE", ("roulette",)),
+        (differs_by_what_is_not_sure, "although LIMIT_DIFFERENCE", ("baccarat",)),
+    )
+}
