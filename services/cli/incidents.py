@@ -303,7 +303,7 @@ async def _prove(data: Path, processes: int, checkpoint: Path, as_json: bool) ->
     from services.cli.progress import progress
     from services.cli.prove import prove as prove_all
 
-    async with opened(data, hash_all=True) as (log, accepted):
+    async with opened(data) as (log, accepted):
         with progress("deciding again") as shown:
             found = await prove_all(data, log, processes, checkpoint, accepted, shown)
     if as_json:

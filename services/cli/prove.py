@@ -89,9 +89,15 @@ async def _all(
     before = [piece.after for piece in left]
     total = sum(piece.last for piece in left) - sum(before)
     raw = isinstance(log, StoreLog)
-    pool = spawn.Pool(
-        min(processes, len(left)), _begin, (data, log.cell, raw, dict(accepted), stop, done)
-    )
+    # A terminal sends Ctrl-C to all processes. Those of the pool never see it, not even while they
+    # start: this one tells them when to stop.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pool = spawn.Pool(
+            min(processes, len(left)), _begin, (data, log.cell, raw, dict(accepted), stop, done)
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         results = [pool.apply_async(_work, (place, piece)) for place, piece in enumerate(left)]
         try:
@@ -136,8 +142,6 @@ def _gather(results: list[AsyncResult[Proven]], proven: dict[int, Proven]) -> No
 def _begin(
     data: Path, cell: str, raw: bool, accepted: dict[int, bytes], stop: Any, done: Any
 ) -> None:
-    # The terminal sends Ctrl-C to all: the first process tells the others when to stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _here.update(data=data, cell=cell, raw=raw, accepted=accepted, stop=stop, done=done)
 
 

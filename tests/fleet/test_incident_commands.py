@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from services.cli.fleet import fleet
 from services.cli.log_source import open_source
 from services.cli.prove import prove
 from tests.fleet.stores import copied, flip, play, records
@@ -203,3 +209,47 @@ def test_a_wrong_answer_fails_the_proof(stopped: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "wallet answered" in done.stdout
     assert " 1 differences, " in done.stdout.splitlines()[-1]
+
+
+def test_a_running_fleet_is_asked_through_its_server(stopped: Path, tmp_path: Path) -> None:
+    data, file = copied(stopped, tmp_path / "data"), tmp_path / "file"
+    when = told("find", "--data", stopped, "--round", "t1-1")["events"][-1]["time"]
+
+    async def main() -> None:
+        async with fleet(data, port=0):
+            for arguments in (
+                ("state", "wallet", "--at", when),
+                ("find", "--round", "t1-2"),
+                ("capsule", "make", "--round", "t1-2", "-o", str(file)),
+                ("what-if", "--round", "t1-2", "--rule-set", "baccarat"),
+                ("prove", "--processes", "2", "--checkpoint", str(tmp_path / "checkpoint")),
+            ):
+                done = await asyncio.to_thread(sabot, *arguments, "--data", data)
+                assert done.exit_code == 0, (arguments, done.output, done.exception)
+
+    asyncio.run(main())
+    assert sabot("capsule", "open", file).exit_code == 0
+
+
+@pytest.mark.timeout(180)
+def test_ctrl_c_leaves_a_checkpoint(stopped: Path, tmp_path: Path) -> None:
+    """As a terminal sends it: to every process of the command."""
+    checkpoint = tmp_path / "checkpoint"
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "services.cli.main", "prove", "--data", str(stopped)]
+    process = subprocess.Popen(
+        [*command, "--processes", "2", "--checkpoint", str(checkpoint)],
+        cwd=root, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={"PYTHONPATH": f"{root}:{root / 'protos' / 'gen'}", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and len(children.read_text().split()) < 3:
+        time.sleep(0.01)  # Two workers, and what keeps count of what they share.
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err) == (130, "", "")
+    assert checkpoint.exists()
+    done = sabot("prove", "--data", stopped, "--checkpoint", checkpoint)
+    assert done.exit_code == 0
+    assert " 0 differences, " in done.stdout
+    assert not checkpoint.exists()
