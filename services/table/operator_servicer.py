@@ -82,8 +82,9 @@ class TableOperatorServicer:
         self, request: operators.OpenTableRequest, call: Call
     ) -> operators.OpenTableResponse:
         """A table under rules, or other rules for an open one. The core cannot enumerate: what the
-        rules declare of the bets' edges is checked here."""
-        await asyncio.to_thread(_check_edges, request.spec.rule_set)
+        rules declare of the bets' edges is checked here. So is what this build does not carry out
+        yet: the core's decisions must not change once it does."""
+        await asyncio.to_thread(_check_rules, request.spec.rule_set)
         return await self._give(_OPEN_TABLE, request, call, request.spec.table_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
@@ -214,11 +215,13 @@ def _shared(message: Message, kind: type[Message]) -> dict[str, Any]:
     return {field.name: value for field, value in message.ListFields() if field.name in names}
 
 
-def _check_edges(rule_set: rule_set_pb2.RuleSet) -> None:
-    """What a rule set declares is what its enumeration gives. What else is wrong with it the core
-    says. Raises Refused."""
+def _check_rules(rule_set: rule_set_pb2.RuleSet) -> None:
+    """What a rule set declares is what its enumeration gives, and all of it can be kept. What else
+    is wrong with it the core says. Raises Refused."""
     if rule_set_faults(rule_set):
         return
     wrong = faults(rule_set)
+    if rule_set.baccarat.skips_empty_rounds:
+        wrong.append("rounds without bets are always dealt and counted; they cannot be skipped yet")
     if wrong:
         raise Refused(BAD_TABLE_SPEC, {"detail": "; ".join(wrong)[:MAX_DETAIL]})
