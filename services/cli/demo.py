@@ -16,8 +16,9 @@ import grpc
 from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partner
 from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
-from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc
+from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc, spec_pb2
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
+from services.cli import demo_floor
 from services.cli.demo_games import CURRENCY, DemoTable, Wager
 from services.cli.demo_seats import Seats
 from services.cli.fleet import DEFAULT_PORT, Fleet, fleet
@@ -109,6 +110,12 @@ async def _play(
         desks = [await _desk(channel, running, name) for name in PARTNERS]
         left = [rounds]
         tasks = [asyncio.create_task(_follow(desks, table, left, stop)) for table in tables]
+        on_floor = [one for one in tables if one.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR]
+        if on_floor:
+            names = ", ".join(table.table_id for table in on_floor)
+            print(f"told by a simulator of a floor, not by devices: {names}")
+        hands = demo_floor.Hands(channel, running.tokens, _until_known)
+        tasks += [asyncio.create_task(_simulate(hands, table)) for table in on_floor]
         stopped = asyncio.create_task(running.stopped())
         stopping = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait(
@@ -123,6 +130,14 @@ async def _play(
             if task in done and (error := task.exception()) is not None:
                 return error
         return None
+
+
+async def _simulate(hands: demo_floor.Hands, table: DemoTable) -> None:
+    """What a table on the floor awaits comes from a simulator."""
+    if table.rule_set.decks:
+        await demo_floor.simulate_shoe(hands, table.table_id, table.rule_set.decks)
+    else:
+        await demo_floor.simulate_wheel(hands, table.table_id)
 
 
 async def _open_tables(
@@ -341,6 +356,7 @@ async def _line(
         f"  {count:3} bets  stakes {_shown(stakes):>10}  payouts {_shown(payouts):>10}  "
         f"{rate:6.0f} bets/s  p99 {p99_ms:5.1f} ms"
         + (f"  {tally.refused} refused" if tally.refused else "")
+        + ("  spun again" if any(toss.invalid for toss in seen.tosses) else "")
     )
 
 

@@ -25,6 +25,8 @@ WINDOW_MS = 1_200
 PAUSE_MS = 400
 ACTION_MS = 1_500
 """Time for an action at the blackjack table."""
+FLOOR_CUT_DEPTH = 356
+"""Cards behind the cut card of the shoe on the floor: about ten rounds are dealt before it."""
 MIN_MINOR, MAX_MINOR = 100, 100_000
 SIDE_MAX_MINOR = 20_000
 STAKES_MINOR = (100, 200, 500, 1_000, 2_000, 5_000)
@@ -53,6 +55,8 @@ class DemoTable(NamedTuple):
     wagers: Wagering
     shown: Callable[[rules.Result], str]
     """A result in one line."""
+    origin: spec_pb2.OutcomeOrigin.ValueType = spec_pb2.OUTCOME_ORIGIN_UNSPECIFIED
+    """On the floor: a simulator tells what comes out (demo_floor.py)."""
 
     def spec(self) -> spec_pb2.TableSpec:
         """What governs it."""
@@ -64,6 +68,7 @@ class DemoTable(NamedTuple):
             pacing=spec_pb2.Pacing(
                 betting_window_ms=WINDOW_MS, pause_ms=PAUSE_MS, action_ms=ACTION_MS
             ),
+            origin=self.origin,
         )
 
 
@@ -175,4 +180,16 @@ def every_table() -> list[DemoTable]:
             _one_of("home", "away", "draw"),
             demo_lines.football_studio,
         ),
+        *floor_tables(),
+    ]
+
+
+def floor_tables() -> list[DemoTable]:
+    """A wheel and a shoe whose outcomes are told. The shoe's cut card stands early, so that shoes
+    are counted and filled anew within the demonstration."""
+    floor = spec_pb2.OUTCOME_ORIGIN_FLOOR
+    short = catalogue.baccarat(cut_depth=FLOOR_CUT_DEPTH)
+    return [
+        DemoTable("floor-wheel", catalogue.roulette(), _roulette, demo_lines.roulette, floor),
+        DemoTable("floor-shoe", short, _baccarat(short), demo_lines.baccarat, floor),
     ]

@@ -194,6 +194,8 @@ DEMO_CALLERS = (
     Caller(operator="dana", roles=frozenset({Role.DEALER})),
     Caller(operator="sam", roles=frozenset({Role.DEALER, Role.SUPERVISOR})),
     Caller(operator="ada", roles=frozenset({Role.AUDITOR})),
+    Caller(operator="wheel-7", roles=frozenset({Role.DEVICE})),
+    Caller(operator="scanner-1", roles=frozenset({Role.DEVICE})),
 )
 """Who takes part in the demonstration."""
 
@@ -202,17 +204,43 @@ def create_demo_tokens(path: Path, clear_path: Path) -> bool:
     """Make tokens for the demonstration's callers where no token file stands yet; whether it did.
 
     `clear_path` gets the clear tokens by actor (`{"partner:north": "…"}`), for the demo's client.
+    Files of an earlier demonstration get the callers that it did not have, if they are still as it
+    left them: nobody comes into a file that an operator has made or changed.
     """
     if path.exists():
+        _add_new_demo_callers(path, clear_path)
         return False
-    clear = {
-        caller: base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
-        for caller in DEMO_CALLERS
-    }
+    clear = {caller: _new_token() for caller in DEMO_CALLERS}
     told = {caller.actor: token for caller, token in clear.items()}
     _write_private(clear_path, json.dumps(told, indent=2) + "\n")
     write_tokens(path, {token: caller for caller, token in clear.items()})
     return True
+
+
+def _new_token() -> str:
+    return base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+
+
+def _add_new_demo_callers(path: Path, clear_path: Path) -> None:
+    """See `create_demo_tokens`."""
+    try:
+        clear = json.loads(clear_path.read_text())
+        callers = read_tokens(path)
+    except (OSError, ValueError, BadTokenFile):
+        return
+    if not isinstance(clear, dict) or not all(isinstance(one, str) for one in clear.values()):
+        return
+    known = {bytes.fromhex(digest_of(token)): actor for actor, token in clear.items()}
+    made = {digest: caller.actor for digest, caller in callers.items()}
+    if made != known or not set(callers.values()) <= set(DEMO_CALLERS):
+        return
+    new = {caller: _new_token() for caller in DEMO_CALLERS if caller.actor not in clear}
+    if not new:
+        return
+    by_token = {token: callers[bytes.fromhex(digest_of(token))] for token in clear.values()}
+    clear |= {caller.actor: token for caller, token in new.items()}
+    _write_private(clear_path, json.dumps(clear, indent=2) + "\n")
+    write_tokens(path, by_token | {token: caller for caller, token in new.items()})
 
 
 def _write_private(path: Path, content: str) -> None:

@@ -38,7 +38,7 @@ class ShoeServicer:
             cards=shoe.cards,
             gone=shoe.gone,
             cut_at=shoe.cut_at,
-            root=hashlib.sha256(shoe.commitments).digest(),
+            root=hashlib.sha256(shoe.commitments).digest() if shoe.commitments else b"",
             commitments=shoe.commitments,
             opened=opened,
             position=position_message(self._edge.position),

@@ -125,3 +125,48 @@ def test_the_demonstrations_tokens_are_made_once(tmp_path: Path) -> None:
     before = path.read_bytes(), clear.read_bytes()
     assert not create_demo_tokens(path, clear)
     assert (path.read_bytes(), clear.read_bytes()) == before
+
+
+def test_a_later_demonstrations_new_callers_come_into_files_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clear = tmp_path / "tokens.json", tmp_path / "demo.json"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(tokens, "DEMO_CALLERS", tokens.DEMO_CALLERS[:-2])
+        create_demo_tokens(path, clear)
+    before = json.loads(clear.read_text())
+    assert not create_demo_tokens(path, clear)
+    told = json.loads(clear.read_text())
+    assert told.keys() - before.keys() == {"operator:wheel-7", "operator:scanner-1"}
+    assert before.items() <= told.items()
+    known = Tokens(path)
+    device = known.caller(told["operator:wheel-7"])
+    assert device is not None
+    assert device.roles == {Role.DEVICE}
+    north = known.caller(told["partner:north"])
+    assert north is not None
+    assert north.partner == "north"
+
+
+@pytest.mark.parametrize("change", ["revoked", "other roles", "added", "no clear file"])
+def test_nobody_comes_into_a_file_that_an_operator_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    path, clear = tmp_path / "tokens.json", tmp_path / "demo.json"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(tokens, "DEMO_CALLERS", tokens.DEMO_CALLERS[:-2])
+        create_demo_tokens(path, clear)
+    facts = json.loads(path.read_text())
+    dealer = next(digest for digest, who in facts.items() if who.get("operator") == "dana")
+    if change == "revoked":
+        del facts[dealer]
+    elif change == "other roles":
+        facts[dealer]["roles"] = ["auditor"]
+    elif change == "added":
+        facts[DIGEST] = {"partner": "west"}
+    else:
+        clear.unlink()
+    written(path, facts)
+    before = path.read_bytes()
+    assert not create_demo_tokens(path, clear)
+    assert path.read_bytes() == before

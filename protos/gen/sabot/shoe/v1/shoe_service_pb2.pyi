@@ -68,9 +68,9 @@ class GetShoeResponse(_message.Message):
     cut_at: _builtins.int
     """Where the cut card stands."""
     root: _builtins.bytes
-    """SHA-256 over all commitments."""
+    """SHA-256 over all commitments; empty on the floor."""
     commitments: _builtins.bytes
-    """One commitment of 32 bytes for each card, joined."""
+    """One commitment of 32 bytes for each card, joined; none on the floor."""
     @_builtins.property
     def opened(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Card]:
         """The cards that lay open so far, with their salts."""
