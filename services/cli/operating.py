@@ -43,6 +43,7 @@ def register(app: typer.Typer) -> None:
     nats_app.command("config", epilog=EXIT_CODES)(nats_config)
     nats_app.command("secrets", epilog=EXIT_CODES)(nats_secrets)
     app.add_typer(nats_app, name="nats")
+    app.command(epilog=EXIT_CODES)(keys)
     streams_app = typer.Typer(
         help="The cell's stream: its definition is code, and is applied only where nothing that is "
         "written can be lost.",
@@ -75,6 +76,23 @@ def nats_secrets(
 
         for path in rendering.write_secrets(out, [route.strip() for route in routes.split(",")]):
             print(path)
+
+
+def keys(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to.")],
+) -> None:
+    """Draw the keys of a cell whose services run apart: shoe_keys.json for the custodian and
+    seal_keys.json for audit. Files that are there already are only looked at."""
+    with plainly():
+        from services.audit.seal_keys import load_or_create_signer
+        from services.kernel.key_file import load_or_create_keys
+        from services.shoe.custodian import system_generator
+
+        shoe = out / "shoe_keys.json"
+        print(f"{shoe}: key {load_or_create_keys(shoe, system_generator().draw).current}")
+        seal = out / "seal_keys.json"
+        signer = load_or_create_signer(seal)
+        print(f"{seal}: key {signer.key_id}, public {signer.public_key.hex()}")
 
 
 def diff(

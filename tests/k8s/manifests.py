@@ -1,0 +1,202 @@
+"""Manifests as an operator's `kubectl` renders them, and what tests ask of them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+K8S = ROOT / "k8s"
+KUBECTL = Path(sys.executable).parent / "kubectl"
+RENDERED = ("base", "overlays/dev", "overlays/production", "new-cell", "overlays/dev/new-cell")
+"""What can be applied as it stands."""
+CELLS = ("base", "overlays/dev", "overlays/production")
+"""Of these: whole cells."""
+
+Object = dict[str, Any]
+
+
+@functools.cache
+def _rendered(path: Path) -> list[Object]:
+    command = [str(KUBECTL), "kustomize", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, "a warning of kustomize: something is out of date"
+    return [one for one in yaml.load_all(done.stdout, yaml.CSafeLoader) if one]
+
+
+def rendered(name: str) -> list[Object]:
+    """All objects of a folder of k8s/."""
+    return copy.deepcopy(_rendered(K8S / name))
+
+
+def of_kind(objects: list[Object], *kinds: str) -> list[Object]:
+    return [one for one in objects if one["kind"] in kinds]
+
+
+def named(objects: list[Object], kind: str, name: str) -> Object:
+    (found,) = [one for one in of_kind(objects, kind) if one["metadata"]["name"] == name]
+    return found
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Whatever makes pods, each of one container."""
+
+    object: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.object["kind"])
+
+    @property
+    def spec(self) -> Object:
+        found: Object = self.object["spec"]
+        return found
+
+    @property
+    def labels(self) -> dict[str, str]:
+        found: dict[str, str] = self.spec["template"]["metadata"]["labels"]
+        return found
+
+    @property
+    def pod(self) -> Object:
+        found: Object = self.spec["template"]["spec"]
+        return found
+
+    @property
+    def container(self) -> Object:
+        (only,) = self.pod["containers"]
+        found: Object = only
+        return found
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Values by name; the pod's own name is the one that its first replica has."""
+        told = {}
+        for one in self.container.get("env", []):
+            if "valueFrom" in one:
+                assert one["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+                told[one["name"]] = f"{self.name}-0"
+            else:
+                told[one["name"]] = one["value"]
+        assert len(told) == len(self.container.get("env", [])), "a variable stands there twice"
+        return told
+
+    @property
+    def ports(self) -> dict[str, int]:
+        return {one["name"]: one["containerPort"] for one in self.container.get("ports", [])}
+
+    @property
+    def is_service(self) -> bool:
+        return self.labels["sabot/part"] == "service"
+
+    def mounts(self) -> dict[str, Object]:
+        """Volumes by where they are mounted; claims are not among the pod's volumes."""
+        volumes = {one["name"]: one for one in self.pod.get("volumes", [])}
+        claims = {one["metadata"]["name"]: one for one in self.spec.get("volumeClaimTemplates", [])}
+        return {
+            one["mountPath"]: (volumes | claims)[one["name"]]
+            for one in self.container.get("volumeMounts", [])
+        }
+
+    def secrets(self) -> dict[str, str]:
+        """Names of Secrets by where they are mounted."""
+        return {
+            path: volume["secret"]["secretName"]
+            for path, volume in self.mounts().items()
+            if "secret" in volume
+        }
+
+
+def workloads(objects: list[Object]) -> list[Workload]:
+    return [Workload(one) for one in of_kind(objects, "StatefulSet", "Job", "Deployment")]
+
+
+def services(objects: list[Object]) -> list[Workload]:
+    return [one for one in workloads(objects) if one.is_service]
+
+
+def workload(objects: list[Object], name: str) -> Workload:
+    (found,) = [one for one in workloads(objects) if one.name == name]
+    return found
+
+
+def selects(selector: Object | None, labels: dict[str, str]) -> bool:
+    """Whether a label selector takes these labels. An empty one takes all."""
+    wanted = (selector or {}).get("matchLabels", {})
+    assert set(selector or {}) <= {"matchLabels"}
+    return bool(wanted.items() <= labels.items())
+
+
+def amount(text: str) -> int:
+    """A quantity of memory or storage in bytes, as Kubernetes or Go's runtime write it."""
+    for unit, factor in (("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40)):
+        number = text.removesuffix("B").removesuffix(unit)
+        if number.isdecimal():
+            return int(number) << factor
+    return int(text)
+
+
+def edges(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
+    """Who may connect to whom on which port, by the policies: both sides must allow it. Callers
+    outside of the namespace are `outside`."""
+    pods = workloads(objects)
+    for target in pods:
+        for port in target.ports:
+            for source in pods:
+                if _out(objects, source, target, port) and _in(objects, source, target, port):
+                    yield source.name, target.name, port
+            if _in(objects, None, target, port):
+                yield "outside", target.name, port
+
+
+def _policies(objects: list[Object], pod: Workload, kind: str) -> list[Object]:
+    return [
+        one["spec"]
+        for one in of_kind(objects, "NetworkPolicy")
+        if kind in one["spec"]["policyTypes"] and selects(one["spec"]["podSelector"], pod.labels)
+    ]
+
+
+def _out(objects: list[Object], source: Workload, target: Workload, port: str) -> bool:
+    policies = _policies(objects, source, "Egress")
+    return not policies or any(
+        _matches(rule.get("to"), rule.get("ports"), target, port)
+        for policy in policies
+        for rule in policy.get("egress", [])
+    )
+
+
+def _in(objects: list[Object], source: Workload | None, target: Workload, port: str) -> bool:
+    policies = _policies(objects, target, "Ingress")
+    return not policies or any(
+        _matches(rule.get("from"), rule.get("ports"), source, port)
+        for policy in policies
+        for rule in policy.get("ingress", [])
+    )
+
+
+def _matches(
+    peers: list[Object] | None, ports: list[Object] | None, other: Workload | None, port: str
+) -> bool:
+    here = any(
+        (other is None) == ("namespaceSelector" in peer)
+        and (other is None or selects(peer.get("podSelector"), other.labels))
+        for peer in peers or []
+    )
+    return (peers is None or here) and (
+        ports is None or any(one["port"] == port and one["protocol"] == "TCP" for one in ports)
+    )

@@ -1,0 +1,420 @@
+"""The manifests, rendered, validated, and held against the code that reads what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
+import pytest
+import typer.main
+
+from services.cli import nats_config
+from services.cli.main import app
+from services.events import SERVICES
+from services.kernel.health_port import LIVE, READY
+from services.kernel.host import OPEN_STILL_S
+from services.kernel.nats_users import ADMIN, cluster_users
+from services.kernel.settings import ServiceSettings
+from tests.k8s.manifests import (
+    CELLS,
+    K8S,
+    RENDERED,
+    ROOT,
+    Object,
+    Workload,
+    amount,
+    edges,
+    named,
+    of_kind,
+    rendered,
+    selects,
+    services,
+    workload,
+    workloads,
+)
+
+KUBERNETES = "1.37"
+PRODUCTION = "overlays/production"
+VARIABLES = {
+    str(field.validation_alias or f"SABOT_{name}".upper())
+    for name, field in ServiceSettings.model_fields.items()
+}
+LEFT_AT_DEFAULT = {
+    "SABOT_TRACE_RATIO": "one call in a hundred is traced",
+    "SABOT_LOG_LEVEL": "INFO",
+}
+"""Settings that no manifest sets, and why."""
+OF_THE_RUNTIME = {"GOMEMLIMIT"}
+"""Read by Go's runtime, not by the server's configuration."""
+
+
+def everything(*folders: str) -> list[Any]:
+    """Every workload of these folders, as a parameter with a readable id."""
+    return [
+        pytest.param(one, id=f"{folder}-{one.name}")
+        for folder in folders
+        for one in workloads(rendered(folder))
+    ]
+
+
+# ---- as Kubernetes reads them ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", RENDERED)
+def test_it_renders_and_keeps_the_schemas_strictly(folder: str) -> None:
+    objects = rendered(folder)
+    assert objects
+    for one in objects:
+        kubernetes_validate.validate(one, KUBERNETES, strict=True)
+    names = [(one["kind"], one["metadata"]["name"]) for one in objects]
+    assert len(names) == len(set(names))
+
+
+def test_the_validation_finds_a_field_that_there_is_not() -> None:
+    one = workload(rendered("base"), "wallet").object
+    one["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(one, KUBERNETES, strict=True)
+
+
+def test_every_component_overlay_and_folder_is_rendered_and_told_of() -> None:
+    folders = {str(path.parent.relative_to(K8S)) for path in K8S.rglob("kustomization.yaml")}
+    parts = {folder for folder in folders if folder.startswith(("base/", "components/"))}
+    assert folders - parts == {*RENDERED, "template"}
+    production = (K8S / PRODUCTION / "kustomization.yaml").read_text()
+    for component in (K8S / "components").iterdir():
+        assert f"../../components/{component.name}" in production, "production has all of them"
+    for told in [*(K8S / "components").iterdir(), *(K8S / "overlays").iterdir()]:
+        assert len((told / "README.md").read_text().splitlines()) > 2
+
+
+def test_metrics_are_not_opened_without_the_policies_beside_them() -> None:
+    for path in K8S.rglob("kustomization.yaml"):
+        text = path.read_text()
+        if "components/monitoring" in text:
+            assert "components/network-policies" in text, path
+
+
+def test_images_have_the_release_s_tag_and_no_registry() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for folder in RENDERED:
+        for one in workloads(rendered(folder)):
+            assert one.container["image"] == f"sabot:{version}"
+
+
+# ---- pods --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", everything(*RENDERED))
+def test_a_pod_keeps_the_restricted_standard_and_has_no_token(one: Workload) -> None:
+    pod, container = one.pod, one.container
+    security = pod["securityContext"]
+    assert security["runAsNonRoot"] is True
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert security["runAsUser"] == security["runAsGroup"] == security["fsGroup"] >= 10_000
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    kinds = {next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
+    assert kinds <= {"secret", "emptyDir", "projected"}
+    assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & pod.keys()
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert "memory" in container["resources"]["limits"]
+    assert amount(container["resources"]["limits"]["memory"]) >= amount(
+        container["resources"]["requests"]["memory"]
+    )
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_each_has_an_account_of_its_own_without_a_token(folder: str) -> None:
+    objects = rendered(folder)
+    accounts = {one["metadata"]["name"]: one for one in of_kind(objects, "ServiceAccount")}
+    assert [one.pod["serviceAccountName"] for one in workloads(objects)] == [
+        one.name for one in workloads(objects)
+    ]
+    assert accounts.keys() == {one.name for one in workloads(objects)}
+    assert all(one["automountServiceAccountToken"] is False for one in accounts.values())
+
+
+def test_the_namespace_enforces_the_restricted_standard() -> None:
+    for folder in CELLS:
+        (namespace,) = of_kind(rendered(folder), "Namespace")
+        labels = namespace["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+        for one in rendered(folder):
+            if one["kind"] != "Namespace":
+                assert one["metadata"]["namespace"] == namespace["metadata"]["name"]
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_every_service_runs_twice_and_is_spread_and_not_evicted_whole(folder: str) -> None:
+    objects = rendered(folder)
+    assert sorted(one.name for one in services(objects)) == sorted(SERVICES)
+    budgets = of_kind(objects, "PodDisruptionBudget")
+    for one in workloads(objects):
+        if one.kind != "StatefulSet":
+            continue
+        assert one.spec["replicas"] == (3 if one.name == "nats" else 2)
+        assert one.spec["podManagementPolicy"] == "Parallel"
+        assert selects(one.spec["selector"], one.labels)
+        (budget,) = [each for each in budgets if selects(each["spec"]["selector"], one.labels)]
+        assert budget["spec"]["maxUnavailable"] == 1
+        spread = one.pod["topologySpreadConstraints"]
+        assert {each["topologyKey"] for each in spread} == {
+            "kubernetes.io/hostname",
+            "topology.kubernetes.io/zone",
+        }
+        for other in workloads(objects):
+            chosen = [selects(each["labelSelector"], other.labels) for each in spread]
+            assert chosen == [other.name == one.name] * 2
+        headless = named(objects, "Service", one.spec["serviceName"])
+        assert headless["spec"]["clusterIP"] == "None"
+        claims = [each["metadata"]["name"] for each in one.spec["volumeClaimTemplates"]]
+        assert claims == ["data"], "a replica's memory outlives its pod"
+        assert "data" in one.mounts()["/data"]["metadata"]["name"]
+
+
+# ---- what they tell services -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "one",
+    [each for each in everything(*CELLS) if each.values[0].is_service],
+)
+def test_a_service_is_told_what_it_reads_and_nothing_else(
+    one: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = one.container["command"]
+    assert command == ["python", "-m", f"services.{one.name}"]
+    assert importlib.util.find_spec(f"services.{one.name}.__main__") is not None
+    assert one.env.keys() <= VARIABLES
+    for name, value in one.env.items():
+        monkeypatch.setenv(name, value)
+    settings = ServiceSettings()
+    assert (settings.name, settings.cell) == (f"{one.name}-0", "main")
+    assert settings.nats_user == one.name
+    assert settings.nats_user in {user.name for user in cluster_users(SERVICES)}
+    assert one.secrets()["/run/secrets/nats"] == f"nats-{one.name}"
+    assert settings.log_replicas == workload(rendered("base"), "nats").spec["replicas"]
+    assert str(settings.data) in one.mounts()
+    ports = {"calls": settings.port, "health": settings.health_port}
+    if settings.metrics_port is not None:
+        ports["metrics"] = settings.metrics_port
+    assert one.ports == ports
+    assert settings.host == "0.0.0.0"  # noqa: S104 -- a pod's own
+
+
+@pytest.mark.parametrize("one", everything(*RENDERED))
+def test_every_secret_file_is_mounted_and_every_mounted_one_is_read(one: Workload) -> None:
+    told = [*one.env.values(), *(arg.partition("=")[2] for arg in one.container.get("args", []))]
+    paths = [text for text in told if text.startswith("/run/")]
+    for path in paths:
+        assert str(Path(path).parent) in one.secrets()
+    assert {str(Path(path).parent) for path in paths} == one.secrets().keys()
+    for volume in one.mounts().values():
+        for kind in ("secret", "projected"):
+            if kind in volume:
+                assert volume[kind]["defaultMode"] == 0o440, "root's, and readable by our group"
+
+
+def test_every_setting_is_set_somewhere_or_left_for_a_reason() -> None:
+    somewhere = {name for one in services(rendered(PRODUCTION)) for name in one.env}
+    assert somewhere | LEFT_AT_DEFAULT.keys() == VARIABLES
+    assert not somewhere & LEFT_AT_DEFAULT.keys()
+
+
+def test_keys_are_shared_by_replicas_and_held_by_nobody_else() -> None:
+    for service, secret in (("shoe", "shoe-keys"), ("audit", "seal-keys"), ("table", "table-tls")):
+        holders = [
+            one.name for one in workloads(rendered(PRODUCTION)) if secret in one.secrets().values()
+        ]
+        assert holders == [service]
+
+
+def test_calls_about_accounts_find_the_wallets_and_addresses_are_those_of_services() -> None:
+    objects = rendered(PRODUCTION)
+    table = workload(objects, "table").env
+    assert table["SABOT_WALLET_ADDRESS"] == "dns:///wallet:7400"
+    wallet = named(objects, "Service", "wallet")["spec"]
+    assert [port["port"] for port in wallet["ports"]] == [7400]
+    for one in of_kind(objects, "Service"):
+        selector = {"matchLabels": one["spec"]["selector"]}
+        (target,) = [each for each in workloads(objects) if selects(selector, each.labels)]
+        for port in one["spec"]["ports"]:
+            assert target.ports[port["targetPort"]] == port["port"]
+    servers = workload(objects, "nats")
+    hosts = [f"nats-{number}.nats" for number in range(servers.spec["replicas"])]
+    for each in services(objects):
+        urls = [f"nats://{host}:{servers.ports['client']}" for host in hosts]
+        assert each.env["SABOT_NATS_URL"] == ",".join(urls)
+        monitors = [f"http://{host}:{servers.ports['monitor']}" for host in hosts]
+        assert each.env["SABOT_NATS_MONITOR_URLS"] == ",".join(monitors)
+
+
+# ---- probes and ends ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_probes_ask_the_health_port_and_recovery_is_no_death(folder: str) -> None:
+    for one in services(rendered(folder)):
+        port = one.ports["health"]
+        assert one.container["startupProbe"]["grpc"] == {"port": port, "service": LIVE}
+        assert one.container["livenessProbe"]["grpc"] == {"port": port, "service": LIVE}
+        assert one.container["readinessProbe"]["grpc"] == {"port": port, "service": READY}
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_a_pod_has_time_for_its_drain(folder: str) -> None:
+    for one in services(rendered(folder)):
+        pause = one.container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        readiness = one.container["readinessProbe"]
+        drain = float(one.env["SABOT_DRAIN_S"])
+        assert one.pod["terminationGracePeriodSeconds"] > pause + 2 * drain + OPEN_STILL_S
+        assert readiness["periodSeconds"] * readiness["failureThreshold"] < drain
+
+
+# ---- the log's servers -------------------------------------------------------------------------
+
+
+def conf(objects: list[Object]) -> str:
+    (found,) = [
+        one["data"]["nats.conf"]
+        for one in of_kind(objects, "ConfigMap")
+        if one["metadata"]["name"].startswith("nats-config")
+    ]
+    return str(found)
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_the_servers_run_the_configuration_of_the_table_of_users(folder: str) -> None:
+    objects = rendered(folder)
+    text, nats = conf(objects), workload(objects, "nats")
+    assert text == nats_config.config("main")
+    assert nats.container["command"] == ["nats-server", "--config", "/etc/nats/nats.conf"]
+    assert nats.env.keys() - OF_THE_RUNTIME == set(re.findall(r"\$(SERVER_NAME)\b", text))
+    assert nats.ports == {
+        "client": nats_config.CLIENT_PORT,
+        "route": nats_config.ROUTE_PORT,
+        "monitor": nats_config.MONITOR_PORT,
+    }
+    place = nats_config.ServerPlace()
+    assert str(Path(place.store).parent) in nats.mounts()
+    assert str(Path(place.pid_file).parent) in nats.mounts()
+    sources = nats.mounts()["/etc/nats"]["projected"]["sources"]
+    assert {"secret": {"name": "nats-servers"}} in sources
+    assert len(sources) == 2
+    stop = nats.container["lifecycle"]["preStop"]["exec"]["command"]
+    assert stop == ["nats-server", "--signal", f"ldm={place.pid_file}"]
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_a_server_is_given_time_and_memory(folder: str) -> None:
+    nats = workload(rendered(folder), "nats")
+    limit = amount(nats.container["resources"]["limits"]["memory"])
+    assert 0.8 * limit <= amount(nats.env["GOMEMLIMIT"]) <= 0.95 * limit
+    assert limit / 4 > nats_config.MEMORY_STORE
+    assert nats.pod["terminationGracePeriodSeconds"] >= 30 + 5 + 10, "lame duck, its grace, the end"
+    startup = nats.container["startupProbe"]
+    assert startup["httpGet"]["path"] == "/healthz?js-server-only=true"
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 300, "a long log is read"
+
+
+def test_two_servers_of_production_never_share_a_node() -> None:
+    spread = workload(rendered(PRODUCTION), "nats").pod["topologySpreadConstraints"]
+    assert spread[0]["topologyKey"] == "kubernetes.io/hostname"
+    assert spread[0]["whenUnsatisfiable"] == "DoNotSchedule"
+
+
+# ---- the stream --------------------------------------------------------------------------------
+
+
+def parsed(job: Workload) -> dict[str, Any]:
+    """A Job's arguments, as the command `sabot` itself reads them."""
+    command = job.container["command"]
+    assert command[:3] == ["python", "-m", "services.cli"]
+    verb: Any = typer.main.get_command(app)
+    for word in command[3:]:
+        verb = verb.commands[word]
+    context: click.Context = verb.make_context(command[-1], list(job.container["args"]))
+    return context.params
+
+
+@pytest.mark.parametrize(
+    ("cell", "new"),
+    [(PRODUCTION, "new-cell"), ("overlays/dev", "overlays/dev/new-cell")],
+)
+def test_jobs_apply_the_stream_s_definition_with_room_that_the_servers_have(
+    cell: str, new: str
+) -> None:
+    objects = rendered(cell)
+    kept, made = workload(objects, "streams"), workload(rendered(new), "new-cell")
+    told = parsed(kept)
+    assert told["create"] is False, "what is lost is not made anew by a release"
+    assert parsed(made) == told | {"create": True}
+    assert told["user"] == ADMIN
+    assert kept.secrets() == {"/run/secrets/nats": f"nats-{ADMIN}"}
+    nats = workload(objects, "nats")
+    assert told["replicas"] == nats.spec["replicas"]
+    assert told["nats_url"] == workload(objects, "table").env["SABOT_NATS_URL"]
+    (claim,) = nats.spec["volumeClaimTemplates"]
+    volume = amount(claim["spec"]["resources"]["requests"]["storage"])
+    store = nats_config.ServerPlace().file_store
+    assert told["max_bytes"] <= 0.8 * min(volume, store), "room for the servers' own files"
+
+
+# ---- who may talk to whom ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["overlays/dev", PRODUCTION])
+def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -> None:
+    objects = rendered(folder)
+    wanted = {
+        *((service, "nats", port) for service in SERVICES for port in ("client", "monitor")),
+        ("streams", "nats", "client"),
+        ("nats", "nats", "route"),
+        ("table", "wallet", "calls"),
+        ("outside", "table", "calls"),
+    }
+    if folder == PRODUCTION:
+        wanted |= {("outside", service, "metrics") for service in SERVICES}
+    assert set(edges(objects)) == wanted
+
+
+def test_without_policies_everything_may_talk_to_everything() -> None:
+    """The evaluation can see an open door."""
+    found = set(edges(rendered("base")))
+    assert ("rules", "wallet", "calls") in found
+    assert ("outside", "nats", "client") in found
+
+
+# ---- secrets -----------------------------------------------------------------------------------
+
+
+def test_the_operator_s_guide_tells_of_every_secret_and_of_no_other() -> None:
+    used = set()
+    for folder in RENDERED:
+        for one in workloads(rendered(folder)):
+            used |= set(one.secrets().values())
+            for volume in one.mounts().values():
+                sources = volume.get("projected", {}).get("sources", [])
+                used |= {each["secret"]["name"] for each in sources if "secret" in each}
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == used
+    assert not any(of_kind(rendered(folder), "Secret") for folder in RENDERED), "none in the tree"
+
+
+def test_no_manifest_holds_anything_secret_or_a_registry_s_name() -> None:
+    for folder in RENDERED:
+        text = json.dumps(rendered(folder))
+        assert not re.search(r"password: \"|BEGIN [A-Z ]*KEY", text)
+        for one in workloads(rendered(folder)):
+            assert "/" not in one.container["image"]
