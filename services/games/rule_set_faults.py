@@ -139,9 +139,6 @@ def table_faults(spec: spec_pb2.TableSpec) -> list[str]:
         faults.append("the limits must be by bet id in ascending order, one for each")
     for limit in spec.limits:
         faults.extend(_limit_faults(limit))
-    told = spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
-    if told and spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK:
-        faults.append("blackjack is dealt from virtual shoes only: its hole card is not told yet")
     if not spec.HasField("pacing"):
         faults.append("the pacing is missing")
     if spec.pacing.betting_window_ms > MAX_WINDOW_MS or spec.pacing.pause_ms > MAX_WINDOW_MS:

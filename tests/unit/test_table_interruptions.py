@@ -11,6 +11,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as table_floor
 from services.kernel.event import Position
 from services.table.domain.timers import timers_wanted
 from tests.unit.deciding import Fact, by, failure_of
@@ -44,7 +45,8 @@ from tests.unit.table_facts import (
 
 def test_a_suspended_round_gets_its_whole_window_anew() -> None:
     log_so_far = paced().given(suspend())
-    assert timers_wanted(log_so_far.state) == []
+    [only] = timers_wanted(log_so_far.state)
+    assert isinstance(only.body, table_floor.EscalateSuspension)
     log_so_far.when(resume()).then(resumed(WINDOW_MS, timer=2))
     [timer] = timers_wanted(log_so_far.state)
     assert timer.due_us == log_so_far.time_us + WINDOW_MS * 1000
