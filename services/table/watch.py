@@ -412,7 +412,9 @@ class LiveBets:
         for event in events:
             if type(event.body) not in BET_CHANGES:
                 continue
-            partner = event.partner or str(getattr(event.body, "partner_id", ""))
+            # Where the body says whose bets they are, the header says only who set it off: what
+            # a seat does may bring about what concerns everybody at the table.
+            partner = str(getattr(event.body, "partner_id", "")) or event.partner
             stir = self._partners.get(partner)
             if stir is not None:
                 stir.last = event.position

@@ -344,6 +344,22 @@ async def test_outcomes_come_as_they_are_decided_and_to_their_partner_only(hall:
     waiting[1].cancel()
 
 
+async def test_bets_are_whose_the_answer_says_whoever_set_it_off(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a seat does may bring about what concerns others' bets too."""
+    monkeypatch.setattr(watch, "HEARTBEAT_S", 60.0)  # So that no heartbeat looks for it.
+    hall.queries.position = hall.edge.position
+    north = hall.watch_bets()
+    waiting = asyncio.ensure_future(following(north))
+    await asyncio.sleep(0.01)
+    back = wallets.StakeReturned(**ROUND, partner_id="north")
+    (returned,) = hall.edge.happens(back, partner="south")
+    project(hall, bet(1, returned.position.sequence, partners.BET_STATE_VOIDED))
+    got = await waiting
+    assert got.bet.state == partners.BET_STATE_VOIDED
+
+
 async def test_a_stream_that_breaks_before_its_first_bet_can_be_resumed(hall: Hall) -> None:
     hall.queries.position = hall.edge.position
     first = await asyncio.wait_for(anext(hall.watch_bets()), timeout=1.0)
