@@ -87,8 +87,14 @@ class Placed:
 class Servers:
     """Channels to the replicas of a front door; a call goes to the next where one is away."""
 
-    def __init__(self, *addresses: str) -> None:
-        self._channels = [grpc.aio.insecure_channel(address) for address in addresses]
+    def __init__(self, *addresses: str, credentials: grpc.ChannelCredentials | None = None) -> None:
+        """With credentials by TLS, else in plain text."""
+        self._channels = [
+            grpc.aio.secure_channel(address, credentials)
+            if credentials is not None
+            else grpc.aio.insecure_channel(address)
+            for address in addresses
+        ]
         self._at = 0
 
     @property

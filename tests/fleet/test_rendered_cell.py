@@ -1,0 +1,65 @@
+"""The manifests run: a cell from nothing, by exactly what the rendered overlay says, takes bets
+while its pods are replaced and a server of its log is killed, and its log proves it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from services.cli.replay import verify
+from services.events import SERVICES
+from tests.fleet.clients import Partner
+from tests.fleet.ledger import Ledger, read_events
+from tests.fleet.load import crowd
+from tests.k8s.local_cell import LocalCell, local_cell
+
+WITHIN_S = 15.0
+"""Bets are confirmed again by then, whatever was replaced."""
+
+
+async def rolled_under_load(folder: Path, rolled: Sequence[str]) -> None:
+    async with (
+        local_cell(folder, "overlays/production", "new-cell") as cell,
+        crowd(cell, seed=11) as playing,
+    ):
+        await playing.rounds_go_on(1)
+        for service in rolled:
+            codes = await cell.roll(service)
+            assert codes == [0, 0], f"{service} did not end in order: {codes}"
+            await playing.north.more_bets_on(1, WITHIN_S)
+        leader = await cell.leader()
+        assert leader.process is not None
+        leader.process.send_signal(signal.SIGKILL)
+        await leader.process.wait()
+        await playing.north.more_bets_on(1, WITHIN_S)
+        await cell.start(leader)
+        await cell.until(leader, "readinessProbe")
+        await playing.rounds_go_on(1)
+        await playing.rest()
+        await proven(cell, playing.partners)
+
+
+async def proven(cell: LocalCell, partners: Mapping[str, Partner]) -> None:
+    async with cell.log() as log:
+        found = await verify(log)
+        assert found.right, (found.line(), found.differences[:3])
+        assert found.line().startswith("verified:")
+        ledger = Ledger(await read_events(log))
+    assert ledger.at_rest() == []
+    for name, partner in partners.items():
+        assert ledger.denies(name, partner.told.on) == []
+    assert cell.alarms() <= {"log_strained"}, "a server was killed, and nothing else went wrong"
+
+
+@pytest.mark.timeout(300)
+async def test_production_runs_as_rendered_and_is_rolled_under_load(tmp_path: Path) -> None:
+    await rolled_under_load(tmp_path, ["wallet"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_every_service_of_production_is_rolled_under_load(tmp_path: Path) -> None:
+    await rolled_under_load(tmp_path, SERVICES)

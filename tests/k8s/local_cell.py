@@ -1,0 +1,328 @@
+"""The manifests, run: every pod of a rendered overlay as a process of this machine, with exactly
+its command, arguments and environment. Only addresses, ports and mounted paths are mapped, and no
+collector of traces is told of."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import trustme
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from services.cli.nats_config import write_secrets
+from services.events import SERVICES
+from services.kernel.jetstream import JetStreamLog
+from services.kernel.nats_process import HOST, LAUNCHER, free_ports, http_get, server_binary
+from services.kernel.nats_users import ADMIN
+from services.kernel.streams import stream_name
+from services.kernel.telemetry_names import ALARM
+from services.kernel.tokens import create_demo_tokens
+from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers
+from tests.k8s.manifests import ROOT, Object, Workload, of_kind, rendered, workload, workloads
+
+START_S = 120.0
+"""For fourteen processes at once on a small machine."""
+PROBE_PAUSE_S = 0.1
+CELL = "main"
+
+
+@dataclass
+class Pod:
+    """One replica."""
+
+    workload: Workload
+    number: int
+    folder: Path
+    ports: dict[str, int] = field(default_factory=dict[str, int])
+    """Of this machine, by name."""
+    process: Process | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.workload.name}-{self.number}"
+
+
+@dataclass
+class LocalCell:
+    """A cell of an overlay, on loopback."""
+
+    folder: Path
+    objects: list[Object]
+    pods: list[Pod] = field(default_factory=list[Pod])
+    tokens: dict[str, str] = field(default_factory=dict[str, str])
+    authority: trustme.CA = field(default_factory=trustme.CA)
+    servers: list[Servers] = field(default_factory=list[Servers])
+
+    # ---- what is there -------------------------------------------------------------------------
+
+    def of(self, name: str) -> list[Pod]:
+        return [pod for pod in self.pods if pod.workload.name == name]
+
+    def plan(self) -> None:
+        """Give every pod its folder and ports."""
+        for one in workloads(self.objects):
+            for number in range(one.spec.get("replicas", 0)):
+                self.pods.append(Pod(one, number, self.folder / f"{one.name}-{number}"))
+        wanted = [(pod, name) for pod in self.pods for name in pod.workload.ports]
+        for (pod, name), port in zip(wanted, free_ports(len(wanted)), strict=True):
+            pod.ports[name] = port
+
+    def make_secrets(self) -> None:
+        """As docs/operations.md says, by the commands that it names."""
+        drawn = self.folder / "drawn"
+        write_secrets(drawn, [f"{HOST}:{pod.ports['route']}" for pod in self.of("nats")])
+        self._secret("nats-servers", "secrets.conf", drawn / "secrets.conf")
+        for user in (ADMIN, *SERVICES):
+            self._secret(f"nats-{user}", "password", drawn / f"{user}.password")
+        create_demo_tokens(drawn / "tokens.json", drawn / "clear.json")
+        self.tokens = json.loads((drawn / "clear.json").read_text())
+        self._secret("tokens", "tokens.json", drawn / "tokens.json")
+        issued = self.authority.issue_cert(HOST)
+        for part in issued.cert_chain_pems:
+            part.write_to_path(drawn / "tls.crt", append=True)
+        issued.private_key_pem.write_to_path(drawn / "tls.key")
+        for key in ("tls.crt", "tls.key"):
+            self._secret("table-tls", key, drawn / key)
+
+    async def make_keys(self) -> None:
+        drawn = self.folder / "drawn"
+        command = [sys.executable, "-m", "services.cli", "keys", "--out", str(drawn)]
+        assert await self._run(command, {}, self.folder / "keys.log") == 0
+        self._secret("shoe-keys", "shoe_keys.json", drawn / "shoe_keys.json")
+        self._secret("seal-keys", "seal_keys.json", drawn / "seal_keys.json")
+
+    def _secret(self, name: str, key: str, source: Path) -> None:
+        folder = self.folder / "secrets" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, folder / key)
+        (folder / key).chmod(0o400)
+
+    # ---- the mapping ---------------------------------------------------------------------------
+
+    def local(self, text: str, pod: Pod | None, one: Workload) -> str:
+        """What a pod is told, with this machine's addresses, ports and paths."""
+        for server in self.of("nats"):
+            for name, port in server.workload.ports.items():
+                text = text.replace(f"{server.name}.nats:{port}", f"{HOST}:{server.ports[name]}")
+        wallets = ",".join(f"{HOST}:{wallet.ports['calls']}" for wallet in self.of("wallet"))
+        text = text.replace("dns:///wallet:7400", f"ipv4:{wallets}")
+        text = text.replace("http://collector.monitoring:4317", "")  # none runs here
+        if pod is not None:
+            for name, port in one.ports.items():
+                text = re.sub(rf"^0\.0\.0\.0:{port}$", f"{HOST}:{pod.ports[name]}", text)
+                text = re.sub(rf"^{port}$", str(pod.ports[name]), text)
+        text = re.sub(r"^0\.0\.0\.0$", HOST, text)
+        for mounted in sorted(one.mounts(), key=len, reverse=True):
+            if re.search(rf"(^|=){re.escape(mounted)}(/|$)", text):
+                text = text.replace(mounted, str(self._mounted(mounted, pod, one)), 1)
+                break
+        return text
+
+    def _mounted(self, path: str, pod: Pod | None, one: Workload) -> Path:
+        if path in one.secrets():
+            return self.folder / "secrets" / one.secrets()[path]
+        assert pod is not None
+        place = pod.folder / path.strip("/").replace("/", "-")
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def _configure(self, pod: Pod) -> None:
+        """The server's ConfigMap and Secret, projected into one folder."""
+        (config,) = of_kind(self.objects, "ConfigMap")
+        place = self._mounted("/etc/nats", pod, pod.workload)
+        text = re.sub(
+            r'"([^"\n]*)"',
+            lambda found: f'"{self.local(found.group(1), pod, pod.workload)}"',
+            config["data"]["nats.conf"],
+        )
+        (place / "nats.conf").write_text(text)
+        shutil.copy(self.folder / "secrets" / "nats-servers" / "secrets.conf", place)
+
+    # ---- processes -----------------------------------------------------------------------------
+
+    async def start(self, pod: Pod) -> None:
+        """Start a pod, as it is told; it is not waited for."""
+        one = pod.workload
+        if one.name == "nats":
+            self._configure(pod)
+        command = [self.local(word, pod, one) for word in one.container["command"]]
+        told = {name: self.local(value, pod, one) for name, value in one.env.items()}
+        told = {
+            name: pod.name if value == f"{one.name}-0" else value for name, value in told.items()
+        }
+        pod.folder.mkdir(parents=True, exist_ok=True)
+        pod.process = await self._spawn(command, told, pod.folder / "log")
+
+    async def job(self, one: Workload) -> int:
+        """Run a Job to its end; its exit code."""
+        words = [*one.container["command"], *one.container["args"]]
+        command = [self.local(word, None, one) for word in words]
+        return await self._run(command, {}, self.folder / f"{one.name}.log")
+
+    async def _run(self, command: list[str], told: dict[str, str], log: Path) -> int:
+        process = await self._spawn(command, told, log)
+        return await asyncio.wait_for(process.wait(), START_S)
+
+    async def _spawn(self, command: list[str], told: dict[str, str], log: Path) -> Process:
+        binary, *rest = command
+        binary = {"python": sys.executable, "nats-server": server_binary()}.get(binary, binary)
+        here = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{ROOT / 'protos' / 'gen'}"}
+        with contextlib.ExitStack() as files:
+            out = files.enter_context(log.open("ab"))
+            # It ends with this process, however that ends.
+            launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
+            return await asyncio.create_subprocess_exec(
+                *launcher, binary, *rest, env=here | told, stdout=out, stderr=out
+            )
+
+    async def stop(self, pod: Pod) -> int:
+        """End a pod as Kubernetes does, in its grace; its exit code."""
+        assert pod.process is not None
+        if pod.process.returncode is None:
+            pod.process.send_signal(signal.SIGTERM)
+        grace = float(pod.workload.pod["terminationGracePeriodSeconds"])
+        return await asyncio.wait_for(pod.process.wait(), grace)
+
+    async def stop_all(self) -> None:
+        for one in self.servers:
+            await one.close()
+        running = [pod for pod in self.pods if pod.process is not None]
+        for part in (
+            [pod for pod in running if pod.workload.is_service],
+            [pod for pod in running if not pod.workload.is_service],
+        ):
+            await asyncio.gather(*(self.stop(pod) for pod in part))
+
+    async def until(self, pod: Pod, probe: str) -> None:
+        """Wait until a probe of the pod succeeds."""
+        asked = pod.workload.container[probe]
+        async with asyncio.timeout(START_S):
+            while not await self._succeeds(pod, asked):
+                assert pod.process is not None
+                assert pod.process.returncode is None, (pod.folder / "log").read_text()[-2000:]
+                await asyncio.sleep(PROBE_PAUSE_S)
+
+    async def _succeeds(self, pod: Pod, probe: dict[str, Any]) -> bool:
+        if "httpGet" in probe:
+            port = pod.ports[probe["httpGet"]["port"]]
+            try:
+                status, _ = await http_get(HOST, port, probe["httpGet"]["path"], wait_s=5.0)
+            except (OSError, TimeoutError, EOFError):
+                return False
+            return status == 200
+        names = {number: name for name, number in pod.workload.ports.items()}
+        port = pod.ports[names[probe["grpc"]["port"]]]
+        request = health_pb2.HealthCheckRequest(service=probe["grpc"]["service"])
+        async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            try:
+                answer = await stub.Check(request, timeout=5.0)
+            except grpc.aio.AioRpcError:
+                return False
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    async def roll(self, name: str) -> list[int]:
+        """Replace every replica of a service, one after the other; their exit codes."""
+        codes = []
+        for pod in reversed(self.of(name)):
+            codes.append(await self.stop(pod))
+            await self.start(pod)
+            await self.until(pod, "readinessProbe")
+        return codes
+
+    def alarms(self) -> set[str]:
+        """What kinds of alarms the services raised."""
+        found = set()
+        for pod in self.pods:
+            if pod.workload.is_service:
+                for line in (pod.folder / "log").read_text().splitlines():
+                    fact = json.loads(line) if line.startswith("{") else {}
+                    if fact.get("event") == ALARM:
+                        found.add(str(fact["kind"]))
+        return found
+
+    # ---- callers -------------------------------------------------------------------------------
+
+    def _front(self) -> Servers:
+        root = self.authority.cert_pem.bytes()
+        made = Servers(
+            *(f"{HOST}:{pod.ports['calls']}" for pod in self.of("table")),
+            credentials=grpc.ssl_channel_credentials(root),
+        )
+        self.servers.append(made)
+        return made
+
+    def partner(self, name: str) -> Partner:
+        return Partner(self._front(), self.tokens[f"partner:{name}"])
+
+    def operator(self, name: str = "sam") -> Operator:
+        return Operator(self._front(), self.tokens[f"operator:{name}"])
+
+    @asynccontextmanager
+    async def log(self) -> AsyncIterator[JetStreamLog]:
+        """The log as audit may read it."""
+        password = self.folder / "secrets" / "nats-audit" / "password"
+        log = await JetStreamLog.connect(
+            [f"nats://{HOST}:{pod.ports['client']}" for pod in self.of("nats")],
+            CELL,
+            name="test",
+            consumer_prefix="audit",
+            user="audit",
+            password=password.read_text().strip(),
+            inbox_prefix="_INBOX_audit",
+            wait_s=PATIENCE_S,
+        )
+        try:
+            yield log
+        finally:
+            await log.close()
+
+    async def leader(self) -> Pod:
+        """The server that leads the cell's stream."""
+        async with self.log() as log:
+            reply = await log.connection.request(
+                f"$JS.API.STREAM.INFO.{stream_name(CELL)}", b"", wait_s=PATIENCE_S
+            )
+        name = json.loads(reply.data)["cluster"]["leader"]
+        (found,) = [pod for pod in self.of("nats") if pod.name == name]
+        return found
+
+
+@asynccontextmanager
+async def local_cell(folder: Path, overlay: str, new_cell: str) -> AsyncIterator[LocalCell]:
+    """A cell from nothing to ready, in the order of docs/operations.md; ended at the end."""
+    cell = LocalCell(folder, rendered(overlay))
+    cell.plan()
+    cell.make_secrets()
+    await cell.make_keys()
+    try:
+        for pod in cell.of("nats"):
+            await cell.start(pod)
+        for pod in cell.of("nats"):
+            await cell.until(pod, "startupProbe")
+            await cell.until(pod, "readinessProbe")
+        assert await cell.job(workload(cell.objects, "streams")) == 1, "it makes no stream"
+        assert await cell.job(workload(rendered(new_cell), "new-cell")) == 0
+        assert await cell.job(workload(cell.objects, "streams")) == 0
+        services = [pod for pod in cell.pods if pod.workload.is_service]
+        for pod in services:
+            await cell.start(pod)
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            await asyncio.gather(*(cell.until(pod, probe) for pod in services))
+        yield cell
+    finally:
+        await cell.stop_all()
