@@ -36,6 +36,8 @@ _TAKEN = {
     "split": rules.ACTION_SPLIT,
     "insurance": rules.ACTION_INSURE,
 }
+OFFER_TURN = 1
+"""The offer of insurance comes before any action (rule BJ-13)."""
 _FIRST_HANDS = range(rules.HAND_SEAT_1, rules.HAND_SEAT_7 + 1)
 _SECOND_HANDS = range(rules.HAND_SEAT_1_SPLIT, rules.HAND_SEAT_7_SPLIT + 1)
 
@@ -115,7 +117,12 @@ def _begin(view: partners.Round, turn: partners.Turn) -> None:
 def _staked(view: partners.Round, seat: int, action: rules.Action.ValueType) -> None:
     """A further stake is on: each kind comes once a round to a seat."""
     known = any(one.action == action for one in _seat(view, seat).actions)
-    if not known and seat in view.turn.seats:
+    if known:
+        return
+    if action == rules.ACTION_INSURE:
+        # Its time may be over since it was taken; the stake is on all the same.
+        _acted(view, OFFER_TURN, seat, 0, action)
+    elif seat in view.turn.seats:
         _acted(view, view.turn.turn, seat, view.turn.hand, action)
 
 

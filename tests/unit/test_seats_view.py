@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from google.protobuf.json_format import MessageToDict
@@ -14,7 +14,9 @@ from google.protobuf.json_format import MessageToDict
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import events_pb2 as wallets
 from services.events import event_types
 from services.kernel.event import Event, Position
 from services.kernel.memory_log import MemoryLog
@@ -25,7 +27,7 @@ from services.simulator.virtual_time import run_virtual
 from services.table import round_view
 from services.table.projection import TableProjection
 from services.table.projection_queries import SqlTableQueries
-from services.table.seats_view import is_further
+from services.table.seats_view import follow_seats, is_further
 from tests.playthroughs.test_blackjack import STORIES, happened
 
 WAIT_S = 60.0
@@ -137,6 +139,24 @@ def test_an_offer_is_open_for_those_who_have_not_answered(told: Told) -> None:
     ]
     assert list(whole.dealer.cards) == ["AD", "KC"]
     assert whole.dealer.blackjack
+
+
+def test_insurance_that_is_on_is_shown_though_its_time_was_over_before() -> None:
+    place: dict[str, Any] = {"table_id": "t1", "round_id": "t1-1"}
+    view = partners.Round(state=partners.ROUND_STATE_DEALING)
+    extra = bet_pb2.Bet(bet_id="t1-1.3", bet="insurance", position="2", stake_minor=50)
+    insured = wallets.StakeReserved(bets=[extra], stage=bet_pb2.STAGE_INSURANCE, **place)
+    for body in (
+        rules.InsuranceOffered(seats=[1, 2], turn=1, stakes_minor=[50, 50], **place),
+        tables.ActionTaken(seat=2, turn=1, action=rules.ACTION_INSURE, extra=extra, **place),
+        tables.InsuranceClosed(**place),
+        insured,
+        rules.ActionCalled(turn=2, seat=1, hand=1, actions=[rules.ACTION_HIT], **place),
+        insured,
+    ):
+        follow_seats(view, body)
+    assert [(seat.seat, done(seat)) for seat in view.seats] == [(2, [(1, 0, "insure", False)])]
+    assert (view.turn.turn, list(view.turn.seats)) == (2, [1])
 
 
 def test_vis_3_nobody_sees_the_hole_card_before_it_is_turned_over(told: Told) -> None:
