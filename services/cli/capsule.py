@@ -25,6 +25,7 @@ from services.cli.find import event_json, may_see
 from services.cli.incident_span import NothingToKeep, Span, Wanted, locate, parted
 from services.cli.proofs import Proof, first_seal_over, kept_tree, proof_of, tree_of
 from services.cli.readable import readable_message
+from services.cli.skim import SkimmedEntry, SkimReader
 from services.cli.statements import Statement, accounts_in, advanced, ledger_of, statements
 from services.cli.verify_export import ENTRY
 from services.events import event_types
@@ -48,6 +49,10 @@ VERSION = 1
 FOLDED_AT_ONCE = 2_000
 """Entries that are folded while a capsule is made, so that it can tell the digests they come to:
 a second's work. Of more, whoever opens it computes them."""
+
+
+LOOKED_INTO = frozenset({"wallet", "audit"})
+"""Services whose events before an incident matter: balances, and names of states."""
 
 
 @cache
@@ -76,7 +81,12 @@ class Kept:
     """An entry with its chain hash."""
 
     message: LogMessage
-    read: ReadEntry
+    skimmed: SkimmedEntry
+
+    @property
+    def read(self) -> ReadEntry:
+        """Its events are there where they have been decoded."""
+        return self.skimmed.read
 
 
 @dataclass(slots=True)
@@ -104,7 +114,7 @@ async def make_capsule(
     last = (await log.info(wait_s=5.0)).last_sequence
     span = await locate(log, wanted, last)
     taken = await _states_before(log, span.first, data, accepted, progress)
-    kept = await _entries(log, taken, span, last)
+    kept = await _entries(log, taken, span, last, accepted)
     events = [event for one in kept for event in one.read.events]
     before, incident = parted(events, span)
     accounts = _accounts(incident, wanted)
@@ -182,18 +192,28 @@ def tables_of(state: Any) -> dict[str, tables.TableOpened]:
 # ---- the entries -------------------------------------------------------------------------------
 
 
-async def _entries(log: Log, taken: Taken, span: Span, last: int) -> list[Kept]:
+async def _entries(
+    log: Log, taken: Taken, span: Span, last: int, accepted: Mapping[int, bytes] | None
+) -> list[Kept]:
     """The entries behind the states up to the end of the span, and up to where the log names the
-    states, if that is later."""
-    reader = taken.reader
+    states, if that is later. Of those before it, only what moves money or names states is decoded:
+    there may be thousands."""
+    types = _types()
+    reader = SkimReader(log.cell, types, taken.reader.state, accepted)
     missing = {(name, digest(raw)) for name, raw in taken.raw.items()} if taken.named else set()
     kept: list[Kept] = []
     messages = log.read(taken.sequence)
     try:
         async for batch in messages:
             for message in batch:
-                kept.append(Kept(message, read_message(reader, message)))
-                missing -= set(named_in(kept[-1].read.events, taken.sequence, taken.head))
+                reader.times = ()
+                read = read_message(reader, message)
+                times, behaviour = reader.times, reader.state.behaviour
+                one = Kept(message, SkimmedEntry(read, message.payload, times, behaviour))
+                kept.append(one)
+                if read.sequence >= span.first or read.service in LOOKED_INTO:
+                    one.skimmed.decode(types)
+                missing -= set(named_in(read.events, taken.sequence, taken.head))
                 if message.sequence >= last or (message.sequence >= span.last and not missing):
                     return kept
             await asyncio.sleep(0)
@@ -226,6 +246,7 @@ def _digests(taken: Taken, kept: list[Kept]) -> dict[str, str]:
         )
         window = Window([replica])
         for one in kept:
+            one.skimmed.decode(_types())
             window.push(one.read, 0.0)
         window.drain(0.0)
         found[core.service] = state_digest(codec, core, replica.state.core)

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from sabot.table.v1 import events_pb2 as tables
+from services.cli.log_source import StoreLog
 from services.cli.moments import Moment
 from services.cli.playthrough import RoundUnknown
 from services.events import event_types
@@ -53,7 +54,10 @@ async def locate(log: Log, wanted: Wanted, last: int) -> Span:
     RoundUnknown, NothingToKeep."""
     needle = (wanted.round_id or wanted.table_id).encode()
     look = _RoundEnds(wanted.round_id) if wanted.round_id else _TableTime(wanted)
-    messages = log.read(0)
+    after = log.before(needle) if isinstance(log, StoreLog) else 0
+    if after is None:
+        return look.span(last)
+    messages = log.read(after)
     try:
         async for batch in messages:
             for message in batch:

@@ -22,6 +22,7 @@ from services.kernel.store_check import BlockNote, StoreNotTheLog, check_store, 
 from services.kernel.store_scan import (
     StoreDamaged,
     StoreMissing,
+    before_bytes,
     before_last_block,
     has_store,
     scan_store,
@@ -71,6 +72,10 @@ class StoreLog:
                 raise LogUnavailable(str(damage)) from damage
         if batch:
             yield batch
+
+    def before(self, needle: bytes) -> int | None:
+        """See `before_bytes`."""
+        return before_bytes(self._folder, needle)
 
     async def info(self, *, wait_s: float) -> LogInfo:
         del wait_s

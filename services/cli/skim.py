@@ -75,6 +75,11 @@ class SkimmedEntry(NamedTuple):
             position = Position(SEGMENT, read.sequence, index)
             yield Skimmed(position, read.service, read.is_input, proto, time_us, self.behaviour)
 
+    def decode(self, types: EventTypes) -> None:
+        """Have its events in `read`, as if it had been read in full. Raises NotUnderstood."""
+        if not self.read.events:
+            self.read.events.extend(one.event(types) for one in self.events())
+
 
 class SkimReader(LogReader):
     """See the module."""

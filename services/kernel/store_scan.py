@@ -122,6 +122,17 @@ def before_last_block(folder: Path) -> int:
     return _blocks_behind(blocks_of(folder), LONGEST_LOG)[1]
 
 
+def before_bytes(folder: Path, needle: bytes) -> int | None:
+    """A sequence behind which every entry stands that holds some bytes, found without looking at
+    records; None: none holds them. Raises StoreMissing."""
+    blocks = blocks_of(folder)
+    for number, block in enumerate(blocks):
+        if needle in block.read_bytes():
+            firsts = (_first_sequence(one) for one in reversed(blocks[1 : number + 1]))
+            return next((first - 1 for first in firsts if first is not None), 0)
+    return None
+
+
 def _blocks_behind(blocks: list[Path], after: int) -> tuple[list[Path], int]:
     """The blocks that hold what stands behind a sequence, and the sequence before the first of
     them."""

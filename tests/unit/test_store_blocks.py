@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from services.cli.log_source import StoreLog
-from services.kernel.store_scan import HASH_BYTES, HEAD, TOMBSTONE, before_last_block, scan_store
+from services.kernel.store_scan import (
+    HASH_BYTES,
+    HEAD,
+    TOMBSTONE,
+    before_bytes,
+    before_last_block,
+    scan_store,
+)
 from services.simulator.virtual_time import run_virtual
 
 SUBJECT = b"sabot.main.table.in"
@@ -61,3 +68,11 @@ def test_a_block_that_begins_with_a_tombstone_is_read_with_the_one_before(store:
     third.write_bytes(tombstone + third.read_bytes())
     assert sequences(store, 10) == [11, 12]
     assert before_last_block(store) == EACH
+
+
+def test_what_holds_some_bytes_is_found_by_its_block(store: Path) -> None:
+    """`entry 1` also stands in `entry 10`: it is found no later than where it first is."""
+    expected = {"entry 1": 0, "entry 4": 0, "entry 5": 4, "entry 8": 4, "entry 12": 8}
+    for text, before in expected.items():
+        assert before_bytes(store, text.encode()) == before
+    assert before_bytes(store, b"entry 13") is None

@@ -9,6 +9,7 @@ import pytest
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import spec_pb2
 from sabot.wallet.v1 import events_pb2 as wallets
@@ -24,7 +25,7 @@ from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.reader import LogReader
 from services.kernel.recovery import entries_until
 from services.simulator.virtual_time import run_virtual
-from tests.fleet.small_cell import memory_cell, spec
+from tests.fleet.small_cell import SmallCell, memory_cell, spec
 from tests.playthroughs.test_blackjack import spec as seats
 
 ROUNDS = ("t1-1", "t1-2", "seats-1", "roulette-1", "sicbo-1", "clock-1", "clock-2", "t1-3")
@@ -280,3 +281,50 @@ def test_options_of_a_game_are_chosen_by_name() -> None:
     table = seats("s")
     changed = changed_spec(table, table.rule_set.rule_set_id, ["peek=both", "rounding=down"])
     assert (changed.rule_set.blackjack.peek, table.rule_set.blackjack.peek) == (2, 1)
+
+
+# ---- from the floor ----------------------------------------------------------------------------
+
+
+async def spun_on_the_floor(cell: SmallCell, round_id: str, account: str) -> None:
+    """A round of roulette whose wheel stands on the floor."""
+    await cell.bet_at(round_id, account, ("straight", 17, 200))
+    await cell.order(
+        tables.CloseBetting(table_id="f1", round_id=round_id, source=tables.SOURCE_OPERATOR)
+    )
+    wheel = cell.process.state("shoe").tables["f1"]
+    await cell.until(lambda: wheel.toss is not None, "the wheel is to be spun")
+    spin = shoes.RecordSpin(
+        table_id="f1",
+        round_id=round_id,
+        attempt=1,
+        number=5,
+        turns=4,
+        direction=shoes.SPIN_DIRECTION_AGAINST,
+        source=shoes.CARD_SOURCE_DEVICE,
+        device="wheel-7",
+    )
+    told = frozenset({shoes.WheelSpun, shoes.SpinInvalidated, floor.FloorRejected})
+
+    async def spins() -> None:
+        await cell.submit("shoe", spin, told, "operator:wheel-7")
+
+    await cell.over(round_id, spins)
+
+
+def test_another_number_on_the_floor() -> None:
+    async def main() -> MemoryStore:
+        async with memory_cell() as (cell, store):
+            await cell.open_account("ann", 100_000)
+            of = demo_spec("roulette", "f1")
+            of.origin = spec_pb2.OUTCOME_ORIGIN_FLOOR
+            await cell.order(tables.OpenTable(spec=of), "operator:super1")
+            await spun_on_the_floor(cell, await cell.open_round("f1"), "ann")
+        return store
+
+    past = Past(run_virtual(main()), [])
+    same = asked(past, "f1-1", Change())
+    assert same.recorded == same.would_be
+    assert same.recorded.result == "number 5"
+    other = asked(past, "f1-1", Change(number=17))
+    assert would_be(other) == {"acme/ann": 7_000, "acme/": -7_000}
