@@ -155,7 +155,7 @@ async def _states_before(
 ) -> Taken:
     """All cores just before an entry: as the newest snapshot that the log names has them, else
     folded."""
-    near = await states_near(log, first, data, accepted, progress)
+    near = await states_near(log, first, data, accepted, progress, ("table", "wallet"))
     reader, start = near.reader, near.snapshots
     if start is None:
         codec = StateCodec()

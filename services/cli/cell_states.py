@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from services.cli.cores import CORES
 from services.cli.starts import reader_at, start_for
+from services.kernel.event import Core
 from services.kernel.log import Log
 from services.kernel.reader import LogReader
 from services.kernel.recovery import AnyReplica, Window, entries_until
@@ -23,7 +25,7 @@ class CellStates:
     """See the module."""
 
     replicas: list[AnyReplica]
-    """In the order of CORES."""
+    """In the order of CORES; of a snapshot only what was asked for."""
     reader: LogReader
     """It goes on behind them."""
     snapshots: SnapshotSet | None = None
@@ -36,12 +38,15 @@ async def states_near(
     data: Path | None,
     accepted: Mapping[int, bytes] | None,
     progress: Progress,
+    services: Collection[str],
 ) -> CellStates:
     """As the newest snapshot that stands before an entry and that the log names has them, or, where
-    there is none, folded up to that entry. `data`: the folder with the snapshots.
+    there is none, folded up to that entry. `data`: the folder with the snapshots; `services`: all
+    that is made of a snapshot: a large state takes a second.
 
     Raises LogBroken, LogUnavailable."""
-    states = await _begun(log, before, data, accepted)
+    cores = [core for core in CORES if core.service in services]
+    states = await _begun(log, before, data, accepted, cores)
     if states.snapshots is None:
         await fold(log, states, before - 1, progress)
     return states
@@ -55,30 +60,33 @@ async def states_before(
     progress: Progress,
 ) -> CellStates:
     """Just before an entry. Raises LogBroken, LogUnavailable."""
-    states = await _begun(log, before, data, accepted)
+    states = await _begun(log, before, data, accepted, CORES)
     await fold(log, states, before - 1, progress)
     states.snapshots = None
     return states
 
 
 async def _begun(
-    log: Log, before: int, data: Path | None, accepted: Mapping[int, bytes] | None
+    log: Log,
+    before: int,
+    data: Path | None,
+    accepted: Mapping[int, bytes] | None,
+    cores: Sequence[Core[Any]],
 ) -> CellStates:
     start = None
     if data is not None:
         last = (await log.info(wait_s=5.0)).last_sequence
         folder = data / "snapshots"
         start = await start_for(
-            log, folder, CORES, lambda reader: reader.sequence < before, last, accepted
+            log, folder, cores, lambda reader: reader.sequence < before, last, accepted
         )
-    return CellStates(
-        [
-            Replica(core, writer="states", state=start.decode(core).replica if start else None)
-            for core in CORES
-        ],
-        reader_at(log, start, accepted),
-        start,
-    )
+    reader = reader_at(log, start, accepted)
+    if start is None:
+        return CellStates([Replica(core, writer="states") for core in CORES], reader)
+    replicas: list[AnyReplica] = [
+        Replica(core, writer="states", state=start.decode(core).replica) for core in cores
+    ]
+    return CellStates(replicas, reader, start)
 
 
 async def fold(log: Log, states: CellStates, until: int, progress: Progress) -> None:

@@ -9,12 +9,19 @@ from pathlib import Path
 
 from sabot.log.v1 import events_pb2
 from services.audit.snapshots import EVERY_ENTRIES
+from services.cli.cores import CORES
 from services.events import event_types
 from services.kernel.event import Core
 from services.kernel.log import Log
 from services.kernel.reader import LogBroken, LogReader, ReaderState
 from services.kernel.recovery import entries_until
-from services.kernel.snapshot import SnapshotFolder, SnapshotSet, SnapshotUnusable, reader_of
+from services.kernel.snapshot import (
+    SnapshotFolder,
+    SnapshotSet,
+    SnapshotUnusable,
+    is_snapshot_of,
+    reader_of,
+)
 
 NAMED_WITHIN = EVERY_ENTRIES
 """Entries behind a snapshot among which it is looked for by name: it is named within seconds, and
@@ -29,20 +36,26 @@ async def start_for(
     last: int,
     accepted: Mapping[int, bytes] | None = None,
 ) -> SnapshotSet | None:
-    """The newest snapshot of these cores that fits, is whole and is named in the log by its digest;
-    None: fold from the beginning. `last`: where the log ends."""
+    """The newest snapshot that fits, of which these cores' parts can be read, and of which every
+    core's part is named in the log by its digest; None: fold from the beginning. `last`: where the
+    log ends."""
     for one in SnapshotFolder(folder).sets():
         try:
             reader = reader_of(next(iter(one.raw.values())))
+            if one.sequence > last or not fits(reader) or not _is_of_this_release(one):
+                continue
             for core in cores:
                 one.decode(core)
         except SnapshotUnusable:
             continue
-        if one.sequence > last or not fits(reader):
-            continue
-        if await is_named(log, one, {core.service for core in cores}, last, accepted):
+        if await is_named(log, one, one.raw.keys(), last, accepted):
             return one
     return None
+
+
+def _is_of_this_release(snapshots: SnapshotSet) -> bool:
+    """Whether a set has every core's part, each of the schema that it has now."""
+    return all(is_snapshot_of(core, snapshots.raw.get(core.service, b"")) for core in CORES)
 
 
 async def is_named(

@@ -265,10 +265,14 @@ def encode_snapshot(codec: StateCodec, core: Core[Any], snapshot: Snapshot) -> b
     )
 
 
+def is_snapshot_of(core: Core[Any], raw: bytes) -> bool:
+    """Whether bytes begin as a snapshot of a core, of the schema that it has now."""
+    return raw.startswith(f'["{core.service}",{core.schema},'.encode())
+
+
 def decode_snapshot(codec: StateCodec, core: Core[Any], raw: bytes) -> Snapshot:
     """A snapshot from its bytes. Raises SnapshotUnusable."""
-    head = raw[:80].decode("ascii", "replace")
-    if not head.startswith(f'["{core.service}",{core.schema},'):
+    if not is_snapshot_of(core, raw):
         raise SnapshotUnusable(f"not a snapshot of {core.service}, schema {core.schema}")
     service, schema, reader, replica = codec.loads(
         tuple[str, int, ReaderState, ReplicaState[core.state_type]],  # type: ignore[name-defined]  # the state's own type

@@ -389,3 +389,16 @@ def test_a_partners_capsule_that_was_forged_is_found(past: Past, tmp_path: Path)
 
     forged = changed(path, tmp_path / "forged", less)
     assert any("is missing" in fault for fault in opened(forged).faults)
+
+
+def test_a_snapshot_of_another_release_is_not_packed(past: Past, tmp_path: Path) -> None:
+    """Even of a core whose state a capsule does not look into while it is made."""
+    sets = SnapshotFolder(past.data / "snapshots").sets()
+    raw = dict(sets[0].raw)
+    schema = raw["limits"].split(b",", 2)[1]
+    raw["limits"] = raw["limits"].replace(b'["limits",' + schema, b'["limits",99', 1)
+    other = past._replace(data=tmp_path / "data")
+    SnapshotFolder(other.data / "snapshots").save(replace(sets[0], raw=raw))
+    found = opened(made(other, tmp_path / "file", round_id="t1-3"))
+    assert found.right
+    assert not found.capsule.about["named"]
