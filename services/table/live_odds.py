@@ -38,4 +38,4 @@ def left_at(table: Table) -> Left:
     if not has_cards(rule_set):
         return Left(rule_set, None)
     decks = table.shoe_cards // CARDS_PER_DECK or rule_set.decks
-    return Left(rule_set, fresh(decks).without(table.seen))
+    return Left(rule_set, fresh(decks).without(table.seen.values()))

@@ -176,7 +176,7 @@ class Callers:
 async def fleet() -> AsyncIterator[str]:
     """The address of a server with one shoe, of which a card was shown."""
     table = table_state(running=False)
-    table.shoe_id, table.shoe_cards, table.seen = "t1-s1", 416, ["AS"]
+    table.shoe_id, table.shoe_cards, table.seen = "t1-s1", 416, {0: "AS"}
     server = Server(Callers())
     service = odds_service_pb2.DESCRIPTOR.services_by_name["OddsService"]
     server.add(service, OddsServicer(FakeEdge(states={"table": TableState({"t1": table})})))

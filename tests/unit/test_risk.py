@@ -90,8 +90,11 @@ def started(shoe_id: str = S1, first: str = FIRST) -> Any:
     )
 
 
-def dealt(*cards: str, shoe_id: str = S1, hand: int = rules.HAND_PLAYER) -> Any:
-    told = [shoe.DealtCard(index=9, card=card, hand=rules.Hand.ValueType(hand)) for card in cards]
+def dealt(*cards: str, shoe_id: str = S1, hand: int = rules.HAND_PLAYER, first: int = 8) -> Any:
+    told = [
+        shoe.DealtCard(index=index, card=card, hand=rules.Hand.ValueType(hand))
+        for index, card in enumerate(cards, first)
+    ]
     return by(shoe.CardsDealt(table_id=T, shoe_id=shoe_id, round_id=R1, cards=told), partner="")
 
 
@@ -104,6 +107,10 @@ def betting(of: spec_pb2.TableSpec | None = None) -> Deciding[TableState]:
 
 def at(log_: Deciding[TableState]) -> Table:
     return log_.state.tables[T]
+
+
+def seen(log_: Deciding[TableState]) -> list[str]:
+    return list(at(log_).seen.values())
 
 
 def closing(
@@ -136,7 +143,7 @@ def ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
 
 def test_vis_4_what_was_shown_is_seen_what_was_burned_is_not() -> None:
     game = betting().given(close_betting(), dealt("AS", "TD", "AS"))
-    assert (at(game).shoe_cards, at(game).seen) == (416, [FIRST, "AS", "TD", "AS"])
+    assert (at(game).shoe_cards, seen(game)) == (416, [FIRST, "AS", "TD", "AS"])
     late = shoe.CardsBurned(
         table_id=T,
         shoe_id=S1,
@@ -144,46 +151,51 @@ def test_vis_4_what_was_shown_is_seen_what_was_burned_is_not() -> None:
         reason=shoe.BURN_REASON_ROUND_OVER,
     )
     game.given(by(late, partner=""), dealt("QC", shoe_id=S2))
-    assert at(game).seen == [FIRST, "AS", "TD", "AS"]
+    assert seen(game) == [FIRST, "AS", "TD", "AS"]
 
 
 def test_vis_4_a_hole_card_is_seen_once_it_is_turned_over() -> None:
     game = betting().given(close_betting(), dealt("", hand=rules.HAND_HOLE))
-    assert at(game).seen == [FIRST]
+    assert seen(game) == [FIRST]
     game.given(dealt("9C", hand=rules.HAND_HOLE))
-    assert at(game).seen == [FIRST, "9C"]
+    assert seen(game) == [FIRST, "9C"]
 
 
 def test_the_first_card_of_a_shoe_on_the_floor_is_seen_before_its_burn() -> None:
     shown = floor.FirstCardShown(table_id=T, shoe_id=S1, card="9H", burn=9)
     burned = shoe.CardsBurned(
-        table_id=T, shoe_id=S1, face_down=9, reason=shoe.BURN_REASON_SHOE_START
+        table_id=T,
+        shoe_id=S1,
+        opened=[shoe.Card(index=0, card="9H")],
+        face_down=9,
+        reason=shoe.BURN_REASON_SHOE_START,
     )
     game = Deciding(TABLE).given(open_table(of=with_line()), shoe_opened())
     game.given(by(shown, partner=""), by(burned, partner=""))
-    assert at(game).seen == ["9H"]
+    assert seen(game) == ["9H"]
 
 
 def test_a_card_that_was_misread_is_another_one() -> None:
     game = betting().given(close_betting(), dealt("AS", "TD"))
-    for read_as, card in (("TD", "KH"), ("2C", "3C")):
+    # The last is held for its call, and read as a card that was dealt before.
+    for index, read_as, card in ((9, "TD", "KH"), (10, "AS", "3C")):
         game.given(
             by(
                 floor.CardCorrected(
-                    table_id=T, shoe_id=S1, round_id=R1, card=card, read_as=read_as
+                    table_id=T, shoe_id=S1, round_id=R1, index=index, card=card, read_as=read_as
                 ),
                 partner="",
             )
         )
-    assert at(game).seen == [FIRST, "AS", "KH"]
+    assert seen(game) == [FIRST, "AS", "KH"]
 
 
 def test_a_new_shoe_has_shown_nothing() -> None:
     over = shoe.ShoeClosed(table_id=T, shoe_id=S1, next_number=2)
     game = betting().given(void(), dealt("AS"), by(over, partner=""))
-    assert (at(game).shoe_cards, at(game).seen) == (0, [])
+    assert (at(game).shoe_cards, seen(game)) == (0, [])
     game.given(shoe_opened(S2, 2), started(S2, "AH"))
-    assert (at(game).shoe_cards, at(game).seen) == (416, ["AH"])
+    assert (at(game).shoe_cards, seen(game)) == (416, ["AH"])
 
 
 # ---- CloseBets in the table's core -------------------------------------------------------------
@@ -332,12 +344,13 @@ def test_odds_change_with_the_shoe() -> None:
     """With nothing but nines and kings left, ties are many."""
     game = betting(with_line(line=1_000))
     assert asked(game) == []
-    at(game).seen = [
+    gone = [
         card
         for card, copies in zip(CARDS, fresh(8).counts, strict=True)
         for _ in range(copies)
         if card[0] not in "9K"
     ]
+    at(game).seen = dict(enumerate(gone))
     [body] = asked(game)
     assert isinstance(body, risk.CloseBets)
     assert [one.bet for one in body.bets] == ["tie"]
@@ -392,13 +405,13 @@ def test_a_standby_leaves_it_to_who_leads() -> None:
 
 def test_a_shoe_that_has_no_odds_is_a_problem() -> None:
     game, shell = betting(), Risk(Inline())
-    at(game).seen = ["AS"] * 9
+    at(game).seen = dict.fromkeys(range(9), "AS")
     assert asked(game, shell) == []
     assert shell.problems == {T: "no odds: AS is seen 9 times, there are 8 of it"}
-    at(game).seen = [card for card in CARDS for _ in range(8)][:412]
+    at(game).seen = dict(enumerate([card for card in CARDS for _ in range(8)][:412]))
     assert asked(game, shell) == []
     assert shell.problems == {T: "no odds: a round of baccarat may take 6 cards, 4 are left"}
-    at(game).seen = []
+    at(game).seen = {}
     # What was worked out for a round stands.
     assert asked(game, Risk(Inline()))
     game.given(close_betting())
@@ -442,7 +455,7 @@ async def test_a_shoe_that_stands_nowhere_has_no_live_odds() -> None:
 
 async def test_a_shoe_without_odds_says_why() -> None:
     game = betting()
-    at(game).seen = ["AS"] * 9
+    at(game).seen = dict.fromkeys(range(9), "AS")
     with pytest.raises(Refused) as refused:
         await asking(game)
     assert refused.value.reason.name == "NO_ODDS"

@@ -22,7 +22,7 @@ def forget_shoe(one: Table) -> None:
     one.rounds_left = None
     one.last_uncounted = False
     one.shoe_cards = 0
-    one.seen = []
+    one.seen = {}
 
 
 def shoe_goes_on(

@@ -30,26 +30,26 @@ def note_shoe(one: Table, body: shoe.ShoeOpened) -> None:
 
 def note_shown(one: Table, body: shoe.CardsBurned) -> None:
     """The first card of a virtual shoe is shown with its burn (rule BAC-2)."""
-    one.seen.extend(card.card for card in body.opened[:1])
+    one.seen.update((card.index, card.card) for card in body.opened[:1])
 
 
 def note_first(one: Table, body: floor.FirstCardShown) -> None:
-    """That of a shoe on the floor is shown before."""
+    """That of a shoe on the floor is shown before, and comes again with its burn."""
     if body.shoe_id == one.shoe_id:
-        one.seen.append(body.card)
+        one.seen[0] = body.card
 
 
 def note_dealt(one: Table, body: shoe.CardsDealt) -> None:
     """Cards lie open, but a hidden hole card."""
     if body.shoe_id == one.shoe_id:
-        one.seen.extend(card.card for card in body.cards if card.card)
+        one.seen.update((card.index, card.card) for card in body.cards if card.card)
 
 
 def note_correction(state: TableState, body: floor.CardCorrected) -> None:
-    """A card was misread."""
+    """A card was misread. One that is held for its call is not seen yet."""
     one = state.tables.get(body.table_id)
-    if one is not None and body.shoe_id == one.shoe_id and body.read_as in one.seen:
-        one.seen[one.seen.index(body.read_as)] = body.card
+    if one is not None and body.shoe_id == one.shoe_id and body.index in one.seen:
+        one.seen[body.index] = body.card
 
 
 # ---- closing -----------------------------------------------------------------------------------

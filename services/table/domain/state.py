@@ -151,8 +151,8 @@ class Table:
     """The last round was voided before a card left the shoe, as far as is known."""
     shoe_cards: int = 0
     """All cards of the shoe; 0: there is none, or it is not known."""
-    seen: list[str] = field(default_factory=list[str])
-    """Its cards that lay open at the table (rule VIS-4)."""
+    seen: dict[int, str] = field(default_factory=dict[int, str])
+    """Its cards that lay open at the table, by their places in it (rule VIS-4)."""
 
 
 @dataclass(slots=True)
