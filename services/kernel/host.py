@@ -63,6 +63,10 @@ OPEN_STILL_S = 0.3
 """How long a server that is not ready still answers at a drain: callers that watch health go
 elsewhere, and calls that are on their way are told that nothing was done. A server that stops at
 once cuts them off, and what became of them is unknown."""
+ACCEPTS = "audit"
+"""The service whose inputs tell of it: nobody else's process may append them."""
+ACCEPTED = "accepted"
+"""The name of the task that does."""
 ACCEPTED_EVERY_S = 1.0
 """Between attempts to log what an operator has accepted."""
 NO_WITNESS = (
@@ -235,9 +239,9 @@ async def start(
     measures = [measure_process(process, projectors, metrics)]
     measures += [part.measure(process, metrics) for part in parts if part.measure is not None]
     host.tasks.append(loop.create_task(_keep_measuring(measures), name="measures"))
-    if accepted.to_log:
+    if accepted.to_log and any(part.core.service == ACCEPTS for part in parts):
         host.tasks.append(
-            loop.create_task(_log_accepted(process, settings.data, accepted), name="accepted")
+            loop.create_task(_log_accepted(process, settings.data, accepted), name=ACCEPTED)
         )
     for part in parts:
         host.tasks.extend(loop.create_task(_run(work, process, alarms)) for work in part.background)
@@ -260,7 +264,7 @@ async def _log_accepted(process: Process, data: Path, accepted: Accepted) -> Non
         one = accepted.to_log[0]
         try:
             await process.submit(
-                "audit",
+                ACCEPTS,
                 one.body,
                 partner="",
                 actor=one.actor,

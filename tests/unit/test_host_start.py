@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from sabot.log.v1 import events_pb2
 from services.events import event_types
 from services.kernel import host
+from services.kernel.accepted import Acceptance, Accepted, read_accepted, write_accepted
 from services.kernel.edge import EdgeNotReady
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.preflight import Preflight
@@ -85,6 +87,15 @@ async def test_a_folder_without_its_witness_is_told_and_the_log_is_noted_again(
     assert any_witness(tmp_path / "witness")
     async with started(store, tmp_path):
         assert len(alarms) == 1
+
+
+async def test_what_an_operator_accepted_is_logged_by_audit_s_process_alone(tmp_path: Path) -> None:
+    """Another service's user of NATS may not append to audit's inputs: it would try for ever."""
+    body = events_pb2.AcceptLog(sequence=1, head=b"h", witnessed_sequence=2, reason="why")
+    write_accepted(tmp_path, Accepted({}, [Acceptance(body, "operator:dana")]))
+    async with started(MemoryStore(CELL, host.clock_us), tmp_path) as running:
+        assert host.ACCEPTED not in {task.get_name() for task in running.tasks}
+    assert len(read_accepted(tmp_path).to_log) == 1
 
 
 async def test_an_emptied_witness_is_none_and_another_process_s_is_one(
