@@ -15,6 +15,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.readable import enum_name, readable_message
@@ -28,8 +29,11 @@ LEFT_OUT = frozenset({"table_id", "round_id", "request_hash", "asked_by"})
 def describe(body: Message) -> str:
     """See the module. What has no words of its own here is told field by field."""
     match body:
-        case tables.PlaceBets() | tables.BetsPlaced() | tables.BetsWithdrawn():
-            return f"{body.account_id}: {_bets(body.bets)} (request {body.request_id})"
+        case tables.PlaceBets() | tables.BetsPlaced() | floor.WithdrawalNoted():
+            return f"{body.account_id}: {_bets(body.bets)} ({_request(body)})"
+        case tables.BetsWithdrawn():
+            why = _request(body) if body.request_id else "late"
+            return f"{body.account_id}: {_bets(body.bets)} ({why})"
         case tables.WithdrawBets():
             which = ", ".join(body.bet_ids) or "all"
             return f"{body.account_id}: {which} (request {body.request_id})"
@@ -93,6 +97,9 @@ def describe(body: Message) -> str:
         case rules.DrawCalled():
             hands = ", ".join(_value(body, "hands", hand).lower() for hand in body.hands)
             return f"a card for {hands} (after {body.called_before})"
+        case rules.HandsCorrected():
+            now = (f"#{one.index} {_enum(one, 'hand').lower()}" for one in body.cards)
+            return f"now {', '.join(now).replace('unspecified', 'of no hand')}"
         case rules.RoundResolved() | tables.ResultAccepted():
             return _result(body.result)
         case tables.RoundOpened():
