@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.cli import incidents, odds_command, operating
+from services.cli import export_command, incidents, odds_command, operating
 from services.cli.commands import (
     DATA,
     EXIT_CODES,
@@ -54,6 +54,7 @@ app.add_typer(rules_app, name="rules")
 incidents.register(app)
 operating.register(app)
 odds_command.register(app)
+export_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------
@@ -456,16 +457,6 @@ async def _rebuild(data: Path, service: str, as_json: bool) -> None:
                 print(found.line())
     if as_json:
         _dump({"projections": done})
-
-
-async def _export(data: Path, out: Path) -> None:
-    from services.cli.export import export_log
-    from services.cli.progress import progress
-
-    async with _opened(data) as (log, _):
-        with progress("writing") as shown:
-            last, head = await export_log(log, out, lambda done: shown(done, None))
-    print(f"{out}: {last} entries, head {last}:{head.hex()}")
 
 
 async def _print_head(data: Path, at: int | None, as_json: bool) -> None:

@@ -179,6 +179,21 @@ def test_a_state_is_shown_as_it_was(stopped: Path) -> None:
     assert sabot("state", "money", "--data", stopped).exit_code == 2
 
 
+def test_a_log_is_exported_and_the_export_checked(stopped: Path, tmp_path: Path) -> None:
+    out = tmp_path / "log.export"
+    done = sabot("export", "--data", stopped, "-o", out)
+    assert done.exit_code == 0, done.output
+    head = sabot("log", "head", "--data", stopped).stdout.strip()
+    assert done.stdout.strip().endswith(f"head {head}")
+    checked = sabot("verify-export", out)
+    assert checked.exit_code == 0, checked.output
+    assert checked.stdout.splitlines()[-1] == "right"
+    raw = bytearray(out.read_bytes())
+    raw[-40] ^= 1
+    out.write_bytes(raw)
+    assert sabot("verify-export", out).exit_code == 1
+
+
 def test_projections_are_rebuilt(stopped: Path, tmp_path: Path) -> None:
     data = copied(stopped, tmp_path / "data")
     shutil.rmtree(data / "projections", ignore_errors=True)
