@@ -412,6 +412,33 @@ def test_the_operator_s_guide_tells_of_every_secret_and_of_no_other() -> None:
     assert not any(of_kind(rendered(folder), "Secret") for folder in RENDERED), "none in the tree"
 
 
+def test_the_guide_s_table_names_the_keys_and_the_holders() -> None:
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    told = {
+        secret: (set(re.findall(r"`([a-z_.]+)`", keys)), holders)
+        for secret, keys, holders in re.findall(
+            r"^\| `([a-z-]+)` \| (.+?) \| .+? \| (.+?) \|", guide, re.MULTILINE
+        )
+    }
+    objects = [*rendered(PRODUCTION), *rendered("new-cell")]
+    read: dict[str, set[str]] = {"nats-servers": {nats_config.SECRETS}}
+    holders: dict[str, set[str]] = {"nats-servers": {"nats"}}
+    for one in workloads(objects):
+        words = [
+            *one.env.values(),
+            *(arg.partition("=")[2] for arg in one.container.get("args", [])),
+        ]
+        for path in map(Path, words):
+            secret = one.secrets().get(str(path.parent))
+            if secret is not None:
+                read.setdefault(secret, set()).add(path.name)
+                holders.setdefault(secret, set()).add(one.name)
+    assert {secret: keys for secret, (keys, _) in told.items()} == read
+    for secret, (_, who) in told.items():
+        named_there = set(SERVICES) if who == "every service" else set(who.split(", "))
+        assert named_there == holders[secret], secret
+
+
 def test_no_manifest_holds_anything_secret_or_a_registry_s_name() -> None:
     for folder in RENDERED:
         text = json.dumps(rendered(folder))
