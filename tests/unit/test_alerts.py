@@ -216,6 +216,30 @@ def test_the_rules_are_right_and_fire_when_they_should(promtool: str) -> None:
     assert tried.stdout.count("SUCCESS") == len(RULE_TESTS)
 
 
+# ---- scraping ------------------------------------------------------------------------------------
+
+
+def test_what_is_scraped_is_what_the_component_marks_and_the_rules_ask_for() -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    assert config["rule_files"] == [RULES.name]
+    (job,) = config["scrape_configs"]
+    assert job["job_name"] == "sabot"
+    component = (ROOT / "k8s/components/monitoring/kustomization.yaml").read_text()
+    base = yaml.safe_load((ROOT / "k8s/base/kustomization.yaml").read_text())
+    assert job["kubernetes_sd_configs"][0]["namespaces"]["names"] == [base["namespace"]]
+    kept = {
+        rule["source_labels"][0]: rule["regex"]
+        for rule in job["relabel_configs"]
+        if rule.get("action") == "keep"
+    }
+    assert kept == {
+        "__meta_kubernetes_pod_annotation_prometheus_io_scrape": "true",
+        "__meta_kubernetes_pod_container_port_name": "metrics",
+    }
+    assert "{name: metrics, containerPort:" in component
+    assert 'prometheus.io/scrape: "true"' in component
+
+
 # ---- the collector -------------------------------------------------------------------------------
 
 
