@@ -171,7 +171,9 @@ class Callers:
                     return made
                 await self.world.changed(LOOK_S)
             return None
-        rejected = isinstance(body, table.BetsRejected | table.WithdrawalRejected)
+        rejected = isinstance(
+            body, table.BetsRejected | table.WithdrawalRejected | table.ActionRejected
+        )
         seen = self.world.outcomes.get((partner, asked_id))
         if rejected and body.refusal == table.REFUSAL_REQUEST_EXPIRED and seen is not None:
             body = seen.body

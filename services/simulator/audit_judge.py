@@ -58,6 +58,8 @@ def profit_to_stake(
         case rule_set_pb2.GAME_BACCARAT:
             told = result.baccarat
             return _baccarat(rule_set, bet, list(told.player_cards), list(told.banker_cards))
+        case rule_set_pb2.GAME_BLACKJACK:
+            return _blackjack(result.blackjack, bet, int(position))
         case rule_set_pb2.GAME_ROULETTE:
             return _roulette(rule_set, bet, position, result.roulette.number)
         case rule_set_pb2.GAME_SICBO:
@@ -172,6 +174,58 @@ def _lucky(bet: str, player: list[str], banker: list[str]) -> Fraction:
             return _if(p == 8 > b and len(player) == 3, 25)
         case _:
             raise KeyError(bet)
+
+
+# ---- blackjack ---------------------------------------------------------------------------------
+
+
+def twenty_one(cards: Sequence[str]) -> int:
+    """A hand's better total (rule BJ-1)."""
+    low = sum(min(10, "A23456789TJQK".index(card[0]) + 1) for card in cards)
+    return low + 10 if low <= 11 and any(card[0] == "A" for card in cards) else low
+
+
+def seat_side_bet(bet: str, first_two: Sequence[str], up: str) -> Fraction:
+    """Rules BJ-9, BJ-10."""
+    if bet == "perfect_pairs":
+        one, other = first_two
+        if one[0] != other[0]:
+            return LOST
+        colours = {"S": "black", "C": "black", "H": "red", "D": "red"}
+        same_colour = colours[one[1]] == colours[other[1]]
+        return Fraction(25 if one == other else 12 if same_colour else 6)
+    cards = [*first_two, up]
+    ranks, suits = {card[0] for card in cards}, {card[1] for card in cards}
+    row = any(ranks == set("A23456789TJQKA"[low : low + 3]) for low in range(12))
+    if len(ranks) == 1:
+        return Fraction(100 if len(suits) == 1 else 30)
+    if row:
+        return Fraction(40 if len(suits) == 1 else 10)
+    return _if(len(suits) == 1, 5)
+
+
+def _blackjack(told: rules.BlackjackResult, bet: str, number: int) -> Fraction:
+    seat = next(one for one in told.seats if one.seat == number)
+    dealer = list(told.dealer_cards)
+    natural = len(dealer) == 2 and twenty_one(dealer) == 21
+    match bet:
+        case "insurance":
+            return _if(natural, 2)
+        case "main" | "double":
+            hand = seat.hands[0]
+        case "split":
+            hand = seat.hands[1]
+        case _:
+            first = seat.hands[0].cards
+            second = seat.hands[1].cards[0] if len(seat.hands) == 2 else first[1]
+            return seat_side_bet(bet, [first[0], second], dealer[0])
+    own, theirs = twenty_one(hand.cards), twenty_one(dealer)
+    own_natural = own == 21 and len(hand.cards) == 2 and not hand.split
+    if own > 21:
+        return LOST
+    if own_natural or natural:
+        return PUSHED if own_natural and natural else _if(own_natural, Fraction(3, 2))
+    return PUSHED if own == theirs else _if(theirs > 21 or own > theirs, 1)
 
 
 # ---- roulette ----------------------------------------------------------------------------------

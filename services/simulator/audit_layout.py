@@ -31,6 +31,10 @@ ONE_PLACE = frozenset(
 )
 
 
+AT_SEATS = ("main", "perfect_pairs", "21_plus_3")
+"""Blackjack's bets of the betting window."""
+
+
 class Part(NamedTuple):
     """A bet to book."""
 
@@ -104,6 +108,8 @@ def _is_place(game: int, bet: str, position: str) -> bool:
             return _is_on_wheel_layout(bet, position)
         case rule_set_pb2.GAME_SICBO:
             return _is_on_dice_layout(bet, position)
+        case rule_set_pb2.GAME_BLACKJACK:
+            return bet in AT_SEATS and position in ("1", "2", "3", "4", "5", "6", "7")
         case _:
             return not position
 

@@ -32,6 +32,9 @@ OPPOSITE = {
     rule_set_pb2.GAME_FOOTBALL_STUDIO: (("home", "away"),),
 }
 BANKERS = ("banker", "banker_no_commission")
+FURTHER = ("double", "split", "insurance")
+"""Blackjack's bets of an action."""
+NEEDS_MAIN = frozenset(("perfect_pairs", "21_plus_3", *FURTHER))
 UNJUDGED = frozenset((limits.LIMIT_BOOK_CLOSED, limits.LIMIT_FAILED))
 """What says nothing of the bets."""
 
@@ -123,6 +126,8 @@ class LimitsAuditor:
             self.books[body.round_id] = Book(spec, body.round_in_shoe)
         elif isinstance(body, table.BetsPlaced):
             self._placed[fact.place] = body.bets
+        elif isinstance(body, table.ActionTaken) and body.HasField("extra"):
+            self._placed[fact.place] = [body.extra]
         elif getattr(body, "round_id", "") in self.books and not fact.is_input:
             self._goes_on(fact, self.books[body.round_id])
 
@@ -152,7 +157,7 @@ class LimitsAuditor:
                         known.reserved = fact.place
             case wallet.StakeDeclined() | wallet.StakeReturned():
                 self._off(fact, book, owner, body.bets)
-            case wallet.StakesSealed():
+            case wallet.StakesSealed() if body.stage == bet_pb2.STAGE_UNSPECIFIED:
                 self._sealed(fact, book)
             case _:
                 pass
@@ -217,10 +222,13 @@ class LimitsAuditor:
             added[bet.bet, bet.position] += bet.stake_minor
         counted = _totals((one for one in held if one.counts(at)), added)
         certain = _totals((one for one in held if one.covers(at)), added)
-        found = _at_places(book, added, counted, certain)
-        found |= _together(book, added, counted, certain)
-        found |= _exposure(book, bets, at)
-        return found
+        if _is_blackjack(book) and all(bet.bet in FURTHER for bet in bets):
+            # Stake limits do not hold for it (rule BJ-6), its exposure stands since the main bet.
+            found = _without_main(book, added, counted, certain)
+        else:
+            found = _at_places(book, added, counted, certain)
+            found |= _exposure(book, bets, at)
+        return found | _together(book, added, counted, certain)
 
     # ---- what stands ---------------------------------------------------------------------------
 
@@ -253,7 +261,7 @@ def _at_places(
     by_bet = {limit.bet: limit for limit in book.spec.limits}
     until = {offer.bet: offer.until_round for offer in book.rule_set.bets}
     sides = () if _difference_of(book) else OPPOSITE.get(book.rule_set.game, ())
-    found: dict[Broken, Sum] = {}
+    found = _without_main(book, added, counted, certain)
     for bet, position in added:
         limit = by_bet[bet]
         sure, total = certain[bet, position], counted[bet, position]
@@ -274,6 +282,24 @@ def _at_places(
             key = Broken(limits.LIMIT_SIDE_BET_CLOSED, bet)
             found[key] = Sum(until[bet], book.round_in_shoe)
     return found
+
+
+def _is_blackjack(book: Book) -> bool:
+    return book.rule_set.game == rule_set_pb2.GAME_BLACKJACK
+
+
+def _without_main(
+    book: Book, added: Counter[Spot], counted: Counter[Spot], certain: Counter[Spot]
+) -> dict[Broken, Sum]:
+    """Blackjack: what lies at a seat without a main bet that is sure (rule BJ-11). Other games
+    have doubles and splits too."""
+    if not _is_blackjack(book):
+        return {}
+    return {
+        Broken(limits.LIMIT_NO_MAIN_BET, bet, position, "main"): Sum(0, counted[bet, position])
+        for bet, position in added
+        if bet in NEEDS_MAIN and not certain["main", position]
+    }
 
 
 def _difference_of(book: Book) -> int:

@@ -5,12 +5,14 @@ wallet's and settlement's code, and much simpler.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.audit_judge import due
@@ -115,7 +117,11 @@ class MoneyAuditor:
                 self.rounds[body.round_id].opened = self._opened.get((body.table_id, body.revision))
             case table.BetsPlaced():
                 self._once(place, f"bets in {body.round_id}", partner, body.request_id)
-                self._new_bets(place, partner, body)
+                self._new_bets(place, (partner, body.account_id), body.round_id, body.bets)
+            case table.ActionTaken():
+                if body.HasField("extra"):
+                    owner = (body.partner_id, body.account_id)
+                    self._new_bets(place, owner, body.round_id, [body.extra])
             case limits.BetsRefused():
                 for bet_id in body.bet_ids:
                     self._off(place, body.round_id, bet_id)
@@ -160,14 +166,16 @@ class MoneyAuditor:
             case _:
                 pass
 
-    def _new_bets(self, place: Place, partner: str, body: table.BetsPlaced) -> None:
-        bets, owner = self.rounds[body.round_id].bets, (partner, body.account_id)
-        for one in body.bets:
+    def _new_bets(
+        self, place: Place, owner: Owner, round_id: str, placed: Iterable[bet_pb2.Bet]
+    ) -> None:
+        bets = self.rounds[round_id].bets
+        for one in placed:
             self.findings.check(
                 one.bet_id not in bets, place, f"bet id {one.bet_id} was given out twice"
             )
             bets[one.bet_id] = BetRecord(
-                one.bet_id, owner, body.round_id, one.bet, one.position, one.stake_minor
+                one.bet_id, owner, round_id, one.bet, one.position, one.stake_minor
             )
 
     def _bet(self, place: Place, round_id: str, bet_id: str) -> BetRecord | None:

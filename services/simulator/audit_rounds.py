@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf.message import Message
+
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
@@ -29,13 +31,15 @@ ONCE = (
     wallet.StakesSealed,
     wallet.RoundPaid,
     wallet.RoundReturned,
+    table.InsuranceClosed,
+    rules.InsuranceOffered,
     shoe.WheelSpun,
     shoe.DiceRolled,
     rules.RoundResolved,
     settlement.RoundSettled,
 )
 """What a round has at most one of."""
-NEVER: tuple[tuple[type, type, str], ...] = (
+NEVER: tuple[tuple[type[Message], type[Message], str], ...] = (
     (table.BetsPlaced, table.BettingClosed, "takes a late bet"),
     (table.BetsWithdrawn, table.BettingClosed, "takes a late withdrawal"),
     (table.BetsPlaced, table.RoundVoided, "takes a bet for a voided round"),
@@ -48,17 +52,22 @@ NEVER: tuple[tuple[type, type, str], ...] = (
     (settlement.BetsSettled, table.RoundVoided, "settles a voided round"),
     (settlement.BetsSettled, settlement.RoundSettled, "settles behind its marker"),
     (wallet.PayoutPosted, wallet.RoundPaid, "pays behind its marker"),
+    (table.ActionTaken, table.RoundVoided, "takes an action in a voided round"),
+    (table.ActionTaken, table.ResultAccepted, "takes an action in a round that is decided"),
     (wallet.RoundPaid, wallet.RoundReturned, "ends a round twice"),
     (wallet.RoundReturned, wallet.RoundPaid, "ends a round twice"),
 )
-"""(this, never after that one, in words)"""
+"""(this, never after that one, in words); of one stage, where they belong to stages."""
+UNSTAGED = frozenset(that for _, that, _ in NEVER if "stage" not in that.DESCRIPTOR.fields_by_name)
 ONLY_AFTER: tuple[tuple[type, type], ...] = (
-    (limits.BookClosed, table.BettingClosed),
     (limits.BookVoided, table.RoundVoided),
     (wallet.StakesSealed, limits.BookClosed),
     (rules.DrawCalled, wallet.StakesSealed),
     (rules.SpinCalled, wallet.StakesSealed),
     (rules.RollCalled, wallet.StakesSealed),
+    (rules.ActionCalled, shoe.CardsDealt),
+    (rules.InsuranceOffered, shoe.CardsDealt),
+    (table.InsuranceClosed, rules.InsuranceOffered),
     (shoe.CardsDealt, rules.DrawCalled),
     (shoe.WheelSpun, rules.SpinCalled),
     (shoe.DiceRolled, rules.RollCalled),
@@ -88,6 +97,8 @@ class RoundFlow:
     """What a round has seen."""
 
     seen: dict[type, Place] = field(default_factory=dict)
+    staged: dict[tuple[type, int], Place] = field(default_factory=dict)
+    """What belongs to a stage, by that too."""
     suspended: bool = False
     unsettled: bool = False
     """Whether settling its result failed."""
@@ -126,12 +137,16 @@ class RoundsAuditor:
         if isinstance(body, table.BetsPlaced):
             self._booked(fact, one)
         one.seen.setdefault(type(body), fact.place)
+        one.staged.setdefault((type(body), getattr(body, "stage", 0)), fact.place)
 
     def _order(self, fact: Fact, one: RoundFlow) -> None:
         kind, name = type(fact.body), type(fact.body).__name__
+        stage = getattr(fact.body, "stage", 0)
         if kind in ONCE:
             self.findings.check(
-                kind not in one.seen, fact.place, f"{fact.body.round_id}: a second {name}"
+                (kind, stage) not in one.staged,
+                fact.place,
+                f"{fact.body.round_id}: a second {name}",
             )
         for this, that, words in NEVER:
             if (
@@ -140,11 +155,11 @@ class RoundsAuditor:
                 and settlement.BetsSettled not in one.seen
             ):
                 continue  # Its settlement failed before anything was paid.
-            if kind is this and that in one.seen:
+            at = one.staged.get((that, stage), one.seen.get(that) if that in UNSTAGED else None)
+            if kind is this and at is not None:
                 self.findings.add(
                     fact.place,
-                    f"{fact.service} {words}: {fact.body.round_id} has {that.__name__} at "
-                    f"{one.seen[that]}",
+                    f"{fact.service} {words}: {fact.body.round_id} has {that.__name__} at {at}",
                 )
         for this, that in ONLY_AFTER:
             if kind is this:
@@ -154,10 +169,18 @@ class RoundsAuditor:
                     f"{fact.body.round_id}: {name} without {that.__name__} before it",
                 )
 
+        if kind is limits.BookClosed:
+            closed = table.InsuranceClosed if stage else table.BettingClosed
+            self.findings.check(
+                closed in one.seen,
+                fact.place,
+                f"{fact.body.round_id}: {name} without {closed.__name__} before it",
+            )
         if kind is rules.RoundResolved and one.rule_set is not None:
             outcome = OUTCOMES.get(one.rule_set.game, shoe.CardsDealt)
+            undealt = one.rule_set.game == rule_set_pb2.GAME_BLACKJACK  # Where nobody sits.
             self.findings.check(
-                outcome in one.seen,
+                outcome in one.seen or undealt,
                 fact.place,
                 f"{fact.body.round_id}: {name} without {outcome.__name__} before it",
             )
@@ -186,7 +209,12 @@ class RoundsAuditor:
                 one.suspended = True
             case table.RoundResumed() | table.RoundVoided():
                 one.suspended = False
-            case table.BetsPlaced() | table.ResultAccepted() | table.BettingClosed():
+            case (
+                table.BetsPlaced()
+                | table.ResultAccepted()
+                | table.BettingClosed()
+                | table.ActionTaken()
+            ):
                 self.findings.check(
                     not one.suspended,
                     fact.place,

@@ -13,6 +13,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
+from services.simulator.audit_judge import twenty_one
 from services.simulator.audit_results import burned_after, result_of
 from services.simulator.facts import Fact, Findings, Place
 
@@ -32,8 +33,8 @@ class ShoeRecord:
     opened: dict[int, str] = field(default_factory=dict)
     hidden: dict[int, str] = field(default_factory=dict)
     """Hole cards that are not turned over, by index: of which round."""
-    looked: dict[int, bool] = field(default_factory=dict)
-    """What was told of hole cards: whether they make a blackjack."""
+    looked: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """What was told of hole cards: whether they make a blackjack with the dealer's open card."""
     cut: Place | None = None
     """Where the cut card came out."""
     cut_told: bool = False
@@ -56,6 +57,8 @@ class ShoeAuditor:
         self._specs: defaultdict[str, list[tuple[Place, table.TableOpened]]] = defaultdict(list)
         self._rules: dict[str, rule_set_pb2.RuleSet] = {}
         """By round."""
+        self._to_be_turned: set[str] = set()
+        """Rounds whose hole card was called."""
         self._closed_at: defaultdict[str, list[Place]] = defaultdict(list)
         """By table."""
 
@@ -65,6 +68,11 @@ class ShoeAuditor:
         match body:
             case shoe.SealShoe() | shoe.OpenCards() | shoe.RevealShoe() | shoe.CheckHole():
                 self._inputs[place] = body
+                if isinstance(body, shoe.OpenCards):
+                    self._told(fact, body)
+            case rules.HoleCalled():
+                if body.purpose == rules.HOLE_PURPOSE_REVEAL:
+                    self._to_be_turned.add(body.round_id)
             case table.TableOpened():
                 self._specs[body.spec.table_id].append((place, body))
             case table.TableClosed():
@@ -126,6 +134,17 @@ class ShoeAuditor:
             told == own, fact.place, f"shoe {body.shoe_id} stands as {told}, by its rules as {own}"
         )
         self.shoes[body.shoe_id] = ShoeRecord(seal.commitments, body.cards, rule_set)
+
+    def _told(self, fact: Fact, body: shoe.OpenCards) -> None:
+        """Nobody is told a hole card before it is turned over (rule VIS-3)."""
+        one = self.shoes.get(body.shoe_id)
+        for card in body.cards if one is not None else ():
+            hidden = one.hidden.get(card.index) if one is not None else None
+            self.findings.check(
+                hidden is None or hidden in self._to_be_turned,
+                fact.place,
+                f"hole card {card.index} of {body.shoe_id} is told before it is turned over",
+            )
 
     # ---- cards leave it ------------------------------------------------------------------------
 
@@ -226,7 +245,8 @@ class ShoeAuditor:
             f"{body.round_id} was told of a hole card that it has not",
         )
         if isinstance(told, shoe.CheckHole):
-            one.looked[told.index] = body.blackjack
+            up = [card for hand, card in self.dealt[body.round_id] if hand == rules.HAND_DEALER]
+            one.looked[told.index] = (up[0], body.blackjack)
 
     # ---- the cut card --------------------------------------------------------------------------
 
@@ -269,6 +289,12 @@ class ShoeAuditor:
             and all(cards[index] == card for index, card in one.opened.items())
         )
         self.findings.check(right, fact.place, f"shoe {body.shoe_id} is not what was dealt")
+        for index, (up, blackjack) in one.looked.items():
+            self.findings.check(
+                blackjack == (twenty_one((up, cards[index])) == 21),
+                fact.place,
+                f"hole card {cards[index]} behind {up} was told to make a blackjack: {blackjack}",
+            )
         self.findings.check(
             one.cut is None or one.cut_told,
             fact.place,
@@ -287,8 +313,8 @@ class ShoeAuditor:
                 place,
                 f"{body.round_id} is dealt from {shoe_id} behind its last round",
             )
-        if not rule_set.decks:
-            return
+        if not rule_set.decks or rule_set.game == rule_set_pb2.GAME_BLACKJACK:
+            return  # Those of wheels, dice and turns are checked by auditors of their own.
         own = result_of(rule_set, self.dealt[body.round_id])
         self.findings.check(
             own == body.result, place, f"the result of {body.round_id} is not that of its cards"

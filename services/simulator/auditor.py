@@ -18,6 +18,7 @@ from services.kernel.reader import LogBroken, LogReader
 from services.kernel.replica import BehaviourUnknown, Diverged, Replica
 from services.kernel.snapshot import StateCodec, state_digest
 from services.simulator.asking import Acknowledged
+from services.simulator.audit_blackjack import BlackjackAuditor
 from services.simulator.audit_limits import LimitsAuditor
 from services.simulator.audit_log import check_answers
 from services.simulator.audit_money import MoneyAuditor
@@ -62,6 +63,7 @@ def audit(
     auditors = (
         ShoeAuditor(findings),
         TossAuditor(findings),
+        BlackjackAuditor(findings),
         money,
         LimitsAuditor(findings),
         RoundsAuditor(findings),

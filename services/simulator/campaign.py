@@ -21,15 +21,18 @@ REFUSED: tuple[str, ...] = (
         table.REFUSAL_REQUEST_ID_REUSED, table.REFUSAL_BETTING_CLOSED,
         table.REFUSAL_ROUND_SUSPENDED, table.REFUSAL_CURRENCY_MISMATCH, table.REFUSAL_UNKNOWN_BET,
         table.REFUSAL_ROUND_VOIDED, table.REFUSAL_FAILED, table.REFUSAL_NOT_ON_LAYOUT,
-        table.REFUSAL_NOT_WHOLE_CHIPS,
+        table.REFUSAL_NOT_WHOLE_CHIPS, table.REFUSAL_SEAT_TAKEN, table.REFUSAL_NOT_YOUR_SEAT,
+        table.REFUSAL_NOT_YOUR_TURN, table.REFUSAL_ACTION_NOT_ALLOWED,
+        table.REFUSAL_BAD_EXTRA_STAKE, table.REFUSAL_ACTION_PENDING,
     )),
     *(f"refused: {limits.Limit.Name(limit)}" for limit in (
         limits.LIMIT_BELOW_MINIMUM, limits.LIMIT_ABOVE_MAXIMUM, limits.LIMIT_STAKE_STEP,
         limits.LIMIT_OPPOSITE_SIDES, limits.LIMIT_SIDE_BET_CLOSED, limits.LIMIT_DIFFERENCE,
         limits.LIMIT_COVERAGE, limits.LIMIT_ACCOUNT_MAXIMUM, limits.LIMIT_EXPOSURE,
+        limits.LIMIT_NO_MAIN_BET,
     )),
 )  # fmt: skip
-"""Each refusal of bets that somebody can bring about."""
+"""Each refusal of bets and actions that somebody can bring about."""
 REQUIRED: tuple[str, ...] = (
     *FAULT_KINDS,
     "crash",
@@ -61,6 +64,8 @@ REQUIRED: tuple[str, ...] = (
     "request id of another time",
     "account blocked",
     "second draw of a toss",
+    "turn ended by the clock",
+    "two actions at once",
     *REFUSED,
     *(
         f"{deed} after {gap.__name__}"

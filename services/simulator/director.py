@@ -45,6 +45,13 @@ GAPS: tuple[type[Message], ...] = (
     wallet.StakesSealed,
     rules.DrawCalled,
     shoe.CardsDealt,
+    rules.SideBetDecided,
+    rules.InsuranceOffered,
+    table.InsuranceClosed,
+    rules.ActionCalled,
+    table.ActionTaken,
+    rules.HoleCalled,
+    shoe.HoleChecked,
     rules.SpinCalled,
     shoe.WheelSpun,
     rules.RollCalled,
@@ -64,14 +71,28 @@ RARE = frozenset(
 OF_CARDS = frozenset({rules.DrawCalled, shoe.CardsDealt})
 OF_WHEELS = frozenset({rules.SpinCalled, shoe.WheelSpun})
 OF_DICE = frozenset({rules.RollCalled, shoe.DiceRolled})
+OF_TURNS = frozenset(
+    {
+        rules.SideBetDecided,
+        rules.InsuranceOffered,
+        table.InsuranceClosed,
+        rules.ActionCalled,
+        table.ActionTaken,
+        rules.HoleCalled,
+        shoe.HoleChecked,
+    }
+)
+SELDOM = frozenset({rules.InsuranceOffered, table.InsuranceClosed, shoe.HoleChecked})
+"""Only where the dealer shows an ace."""
 OF_GAME: dict[int, frozenset[type[Message]]] = {
+    rule_set_pb2.GAME_BLACKJACK: OF_CARDS | OF_TURNS,
     rule_set_pb2.GAME_ROULETTE: OF_WHEELS,
     rule_set_pb2.GAME_SICBO: OF_DICE,
 }
 """What a game has that others have not; the others have cards."""
-OF_SOME = OF_CARDS | OF_WHEELS | OF_DICE
-OFTEN = RARE | OF_WHEELS | OF_DICE
-"""Fewer tables have wheels and dice: what happens there is picked more often too."""
+OF_SOME = OF_CARDS | OF_TURNS | OF_WHEELS | OF_DICE
+OFTEN = RARE | OF_TURNS | OF_WHEELS | OF_DICE
+"""Fewer tables have turns, wheels and dice: what happens there is picked more often too."""
 VOID_GAPS: tuple[type[Message], ...] = (table.RoundVoided, limits.BookVoided, wallet.RoundReturned)
 """The same, for a round that is voided."""
 DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot")
@@ -148,9 +169,9 @@ class Director:
         self._planned[round_id] = plans
 
     def _pick(self, gaps: Sequence[type[Message]]) -> Plan:
-        weights = [3 if gap in OFTEN else 1 for gap in gaps]
+        weights = [8 if gap in SELDOM else 3 if gap in OFTEN else 1 for gap in gaps]
         event = self.rng.choices(gaps, weights)[0]
-        skip = 0 if event in RARE else self.rng.choice((0, 0, 0, 1, 2))
+        skip = 0 if event in RARE | SELDOM else self.rng.choice((0, 0, 0, 1, 2))
         return Plan(event, skip, self.rng.choices(DEEDS, WEIGHTS)[0])
 
     def _do(self, deed: str, body: Any) -> None:

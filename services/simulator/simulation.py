@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from services.simulator.asking import Callers
 from services.simulator.auditor import audit
@@ -19,6 +20,7 @@ from services.simulator.fleet import Fleet, now_us
 from services.simulator.operators import QUIET_ROUNDS, Operators
 from services.simulator.players import Player
 from services.simulator.releases import BASE, PLANTABLE, Cores, release, small_steps
+from services.simulator.seats import Seats
 from services.simulator.store import WatchedStore
 from services.simulator.tables import GAME_NUMBERS, LONG, drawn_games
 from services.simulator.virtual_time import run_virtual
@@ -108,6 +110,8 @@ class Simulation:
         self.operators.lasting = LONG in names
         self.director = Director(self.fleet, self.world, self.callers, self._rng())
         self.world.listen(self.director.see)
+        self.seats = Seats(self.world, self.callers, self._rng())
+        self.world.listen(self.seats.see)
         self.chaos = Chaos(self.fleet, self.world, self._rng())
         self.players = [
             Player(
@@ -142,14 +146,17 @@ class Simulation:
             await self._rest([*tables, *players, repairs])
             self._audit(at_rest=not self.result.violations)
         finally:
-            for task in (*tables, *players, repairs, *self.director.tasks):
+            left = (*tables, *players, repairs, *self._deeds())
+            for task in left:
                 task.cancel()
-            await asyncio.gather(
-                *tables, *players, repairs, *self.director.tasks, return_exceptions=True
-            )
+            await asyncio.gather(*left, return_exceptions=True)
             await self.fleet.stop()
         result.virtual_s = loop.time()
         return result
+
+    def _deeds(self) -> list[asyncio.Task[Any]]:
+        """What was begun behind certain events."""
+        return [*self.director.tasks, *self.seats.tasks]
 
     async def _run_table(self, number: int, game: int) -> None:
         timed = self.rng.random() < 0.6 and not self.operators.lasting
@@ -205,7 +212,7 @@ class Simulation:
         self.fleet.heal()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REST_WITHIN_S
-        await asyncio.wait((*tasks, *self.director.tasks), timeout=REST_WITHIN_S)
+        await asyncio.wait((*tasks, *self._deeds()), timeout=REST_WITHIN_S)
         stored, since = self.store.last_sequence, loop.time()
         while loop.time() < deadline + QUIET_S and loop.time() < since + QUIET_S:
             await asyncio.sleep(0.1)
@@ -216,7 +223,7 @@ class Simulation:
                  if one.running is not None]  # fmt: skip
         if left or not self._at_rest():
             self.result.violations.append(f"does not come to rest: {left}")
-        for task in (*tasks, *self.director.tasks):
+        for task in (*tasks, *self._deeds()):
             if task.done() and not task.cancelled() and task.exception() is not None:
                 self.result.violations.append(f"a caller failed: {task.exception()!r}")
 
@@ -287,6 +294,7 @@ class Simulation:
         for machine in self.fleet.machines:
             for why in machine.stopped_by:
                 counts[f"process stopped: {why}"] += 1
+        counts["turn ended by the clock"] += self.world.turns_timed_out
         counts["second draw of a toss"] += self.world.second_tosses
         for reason, refused in self.world.refusals.items():
             counts[f"refused: {reason}"] += refused

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
 from services.games import catalogue
+from services.games.blackjack import Peek
 from services.games.money import Rounding
 
 CURRENCY = "EUR"
 GAMES: dict[str, int] = {
     "baccarat": 40,
+    "blackjack": 40,
     "roulette": 30,
     "sicbo": 20,
     "dragon_tiger": 20,
@@ -25,6 +27,7 @@ LONG = "long_baccarat"
 """The only table of its seed, whose shoe lasts until side bets are closed (rule BAC-40)."""
 GAME_NUMBERS = {
     "baccarat": rule_set_pb2.GAME_BACCARAT,
+    "blackjack": rule_set_pb2.GAME_BLACKJACK,
     LONG: rule_set_pb2.GAME_BACCARAT,
     "roulette": rule_set_pb2.GAME_ROULETTE,
     "sicbo": rule_set_pb2.GAME_SICBO,
@@ -34,6 +37,8 @@ GAME_NUMBERS = {
 MIN_MINOR = 10
 HIGHS_MINOR = (300, 700)
 """Greatest totals at a place."""
+BLACKJACK_CUT_DEPTH = 137
+"""The least with which seven seats can always finish (rule BJ-15)."""
 LONG_DECKS = 8
 
 
@@ -60,9 +65,14 @@ def table_spec(
             for offer in rules.bets
         ],
         pacing=spec_pb2.Pacing(
-            betting_window_ms=rng.randint(200, 450) if timed else 0, pause_ms=rng.randint(20, 80)
+            betting_window_ms=rng.randint(200, 450) if timed else 0,
+            pause_ms=rng.randint(20, 80),
+            action_ms=rng.choice((80, 200)),
         ),
         restrictions=_restrictions(rng, game),
+        timeout_policy=rng.choice(
+            (spec_pb2.TIMEOUT_POLICY_STAND, spec_pb2.TIMEOUT_POLICY_BASIC_STRATEGY)
+        ),
     )
 
 
@@ -73,6 +83,12 @@ def _rule_set(rng: random.Random, game: int, *, lasting: bool) -> rule_set_pb2.R
     match game:
         case rule_set_pb2.GAME_BACCARAT:
             return _baccarat(rng, rounding, lasting=lasting)
+        case rule_set_pb2.GAME_BLACKJACK:
+            return catalogue.blackjack(
+                peek=rng.choice(tuple(Peek)), doubles=rng.random() < 0.9,
+                one_card_on_split_aces=rng.random() < 0.7, rounding=rounding,
+                decks=rng.choice((3, 4)), cut_depth=BLACKJACK_CUT_DEPTH,
+            )  # fmt: skip
         case rule_set_pb2.GAME_ROULETTE:
             return catalogue.roulette(rounding=rounding, la_partage=rng.random() < 0.5)
         case rule_set_pb2.GAME_SICBO:

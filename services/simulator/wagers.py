@@ -32,6 +32,8 @@ def plain(rng: random.Random, rule_set: rule_set_pb2.RuleSet, stake_minor: int) 
     match rule_set.game:
         case rule_set_pb2.GAME_BACCARAT:
             return Wager(rng.choice(("banker", "player", "tie")), stake_minor)
+        case rule_set_pb2.GAME_BLACKJACK:
+            return Wager("main", stake_minor, str(rng.randint(1, 7)))
         case rule_set_pb2.GAME_ROULETTE:
             return Wager(rng.choice(("red", "low", "odd")), stake_minor)
         case rule_set_pb2.GAME_SICBO:
@@ -57,6 +59,8 @@ def usual(rng: random.Random, rule_set: rule_set_pb2.RuleSet) -> Wagers:
     match rule_set.game:
         case rule_set_pb2.GAME_BACCARAT:
             return _baccarat(rng, rule_set)
+        case rule_set_pb2.GAME_BLACKJACK:
+            return _blackjack(rng)
         case rule_set_pb2.GAME_ROULETTE:
             return _roulette(rng)
         case rule_set_pb2.GAME_SICBO:
@@ -84,6 +88,18 @@ def _baccarat(rng: random.Random, rule_set: rule_set_pb2.RuleSet) -> Wagers:
     offered = [offer.bet for offer in rule_set.bets]
     sides = ["player", *(bet for bet in BANKERS if bet in offered)]
     return _some(rng, sides, [bet for bet in offered if bet not in sides])
+
+
+def _blackjack(rng: random.Random) -> Wagers:
+    """At one seat or two, often with side bets, sometimes with those alone (rule BJ-11)."""
+    found: Wagers = []
+    for seat in rng.sample(range(1, 8), rng.choice((1, 1, 1, 2))):
+        if rng.random() < 0.9:
+            found.append(Wager("main", _stake(rng), str(seat)))
+        if not found or rng.random() < 0.3:
+            bet = rng.choice(("perfect_pairs", "21_plus_3"))
+            found.append(Wager(bet, _stake(rng), str(seat)))
+    return found
 
 
 def _roulette(rng: random.Random) -> Wagers:
@@ -142,9 +158,12 @@ _OPPOSITE = {
 
 
 def _opposite(rng: random.Random, rule_set: rule_set_pb2.RuleSet) -> Wagers:
-    """Both sides (rule LIM-1), at roulette most of the numbers (rule LIM-3)."""
+    """Both sides (rule LIM-1); at roulette most of the numbers (rule LIM-3), at blackjack a side
+    bet without its main bet (rule BJ-11)."""
     if rule_set.game == rule_set_pb2.GAME_ROULETTE:
         return _coverage(rng)
+    if rule_set.game == rule_set_pb2.GAME_BLACKJACK:
+        return [Wager("21_plus_3", _stake(rng), str(rng.randint(1, 7)))]
     one, other = rng.choice(_OPPOSITE[rule_set.game])
     stake = _stake(rng)
     return [Wager(one, stake), Wager(other, stake + rng.choice((0, 0, 30, 80)))]
@@ -198,6 +217,10 @@ _OFF_LAYOUT = {
         ("straight", "37"), ("straight", "07"), ("straight", ""), ("dozen", "4"), ("column", "0"),
         ("first_four", "0-1-2-3-4"), ("red", "1"), ("neighbours", "5-10"), ("neighbours", "37-2"),
         ("voisins", "1"),
+    ),
+    rule_set_pb2.GAME_BLACKJACK: (
+        ("main", ""), ("main", "0"), ("main", "8"), ("perfect_pairs", "1-2"), ("double", "1"),
+        ("insurance", "2"),
     ),
     rule_set_pb2.GAME_SICBO: (
         ("single", "7"), ("double", "0"), ("triple", ""), ("total", "3"), ("total", "18"),

@@ -74,6 +74,15 @@ ABOUT_BETS = (
     wallet.StakeDeclined,
 )
 """What ends the path of bets."""
+ABOUT_ACTIONS = (table.ActionRejected, table.ActionTaken)
+"""What ends the path of an action that needs no stake."""
+ABOUT_STAKED_ACTIONS = (
+    table.ActionRejected,
+    limits.BetsRefused,
+    wallet.StakeReserved,
+    wallet.StakeDeclined,
+)
+"""What ends the path of one that does."""
 ABOUT_WITHDRAWALS = (table.WithdrawalRejected, limits.WithdrawalRefused, wallet.StakeReturned)
 """What ends the path of a withdrawal of bets."""
 ABOUT_MONEY = (
@@ -85,7 +94,12 @@ ABOUT_MONEY = (
 """What ends the path of a request about an account."""
 TOSSES = frozenset(str(toss.DESCRIPTOR.full_name) for toss in (shoe.RecordSpin, shoe.RecordDice))
 RESULT = str(table.ResultAccepted.DESCRIPTOR.full_name)
-ENDS = (*ABOUT_BETS, *ABOUT_WITHDRAWALS, *ABOUT_MONEY)
+ENDS = (*ABOUT_BETS, *ABOUT_WITHDRAWALS, *ABOUT_MONEY, *ABOUT_ACTIONS)
+
+
+def _waits(body: Any) -> bool:
+    """Whether an action is taken, but takes effect only with its stake."""
+    return isinstance(body, table.ActionTaken) and body.HasField("extra")
 
 
 class World:
@@ -108,6 +122,8 @@ class World:
         """Results that came after their round was voided."""
         self.refusals: Counter[str] = Counter()
         """What the table and limits said no to, by reason."""
+        self.turns_timed_out = 0
+        """Turns that the system ended."""
         self.second_tosses = 0
         """Spins and rolls that came after the one that stands."""
         self.held_results = 0
@@ -163,11 +179,11 @@ class World:
         body = seen.body
         self.inputs_open.pop(seen.cause, None)
         self._by_cause.setdefault(seen.cause, []).append(seen)
-        if isinstance(body, ENDS):
+        if isinstance(body, ENDS) and not _waits(body):
             request_id = str(getattr(body, "request_id", ""))
             self.outcomes.setdefault((seen.partner, request_id), seen)
         match body:
-            case table.BetsRejected():
+            case table.BetsRejected() | table.ActionRejected():
                 self.refusals[table.Refusal.Name(body.refusal)] += 1
             case limits.BetsRefused():
                 self.refusals.update(limits.Limit.Name(one.limit) for one in body.violations)
@@ -222,6 +238,8 @@ class World:
                 one.phase = "closed"
                 self.rounds_closed += 1
                 self.tables[one.table_id].running = None
+            case table.ActionTaken():
+                self.turns_timed_out += body.source == table.SOURCE_TIMER
             case rules.RoundResolved():
                 self.late_results += one.phase == "voided"
                 self.held_results += one.suspended
@@ -243,6 +261,13 @@ class World:
             further = self.outcome_of(seen.position, until)
             if further is not None:
                 return further
+        return None
+
+    def who_sits(self, one: SeenRound, seat: int) -> tuple[str, str] | None:
+        """(partner, account) of a seat's main bet; None where there is none."""
+        for owner, bets in one.reserved.items():
+            if any(bet.bet == "main" and bet.position == str(seat) for bet in bets.values()):
+                return owner
         return None
 
     def running(self, *phases: str) -> list[SeenRound]:
