@@ -21,8 +21,9 @@ from sabot.table.v1 import events_pb2 as tables
 from services.cli.capsule_file import Part, write_parts
 from services.cli.cell_states import Progress, core_states, states_near
 from services.cli.cores import CORES
-from services.cli.find import event_json, may_see
+from services.cli.find import event_json
 from services.cli.incident_span import NothingToKeep, Span, Wanted, locate, parted
+from services.cli.partner_view import may_see
 from services.cli.proofs import Proof, first_seal_over, kept_tree, proof_of, tree_of
 from services.cli.readable import readable_message
 from services.cli.skim import SkimmedEntry, SkimReader

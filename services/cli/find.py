@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from google.protobuf.message import Message
-
 from sabot.log.v1 import events_pb2
 from services.cli.describe import describe
 from services.cli.moments import Moment, written
+from services.cli.partner_view import may_see
 from services.cli.readable import readable_message
 from services.cli.skim import Skimmed, SkimmedEntry, SkimReader, bodies_in, skim
 from services.events import event_types
@@ -219,25 +218,6 @@ def _named(kind: str, body: Any) -> Iterator[str]:
 
 
 # ---- partners ----------------------------------------------------------------------------------
-
-
-def may_see(partner: str, event: Event, types: EventTypes) -> bool:
-    """Whether an event is this partner's, or nobody's: it holds nothing of another's accounts."""
-    owners = {event.partner} if event.partner else set()
-    for body in bodies_in(event.body, types):
-        owner = str(getattr(body, "partner_id", ""))
-        if owner:
-            owners.add(owner)
-        elif _holds_account(body) and not event.partner:
-            return False  # Somebody's, and it does not say whose.
-    return owners <= {partner}
-
-
-def _holds_account(body: Message) -> bool:
-    return bool(getattr(body, "account_id", ""))
-
-
-# ---- told --------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
