@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.cli import export_command, incidents, odds_command, operating
+from services.cli import (
+    export_command,
+    incidents,
+    log_command,
+    odds_command,
+    operating,
+    rules_command,
+)
 from services.cli.commands import (
     DATA,
     EXIT_CODES,
@@ -38,23 +45,15 @@ app = typer.Typer(
 projections = typer.Typer(
     help="What may be asked of a log, kept in SQL.", epilog=EXIT_CODES, no_args_is_help=True
 )
-log_app = typer.Typer(
-    help="The log itself: its head, and what an operator accepts of it.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-)
 app.add_typer(projections, name="projections")
-app.add_typer(log_app, name="log")
-rules_app = typer.Typer(
-    help="The rule sets that tables may be opened with.", epilog=EXIT_CODES, no_args_is_help=True
-)
-app.add_typer(rules_app, name="rules")
 
 
 incidents.register(app)
 operating.register(app)
 odds_command.register(app)
 export_command.register(app)
+log_command.register(app)
+rules_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------
@@ -262,77 +261,6 @@ def rebuild(
     _run(_rebuild(data, service, as_json))
 
 
-@rules_app.command("list", epilog=EXIT_CODES)
-def list_rules() -> None:
-    """All rule sets, with their hashes."""
-    with _plainly():
-        from services.cli.rules_pages import listed
-
-        for line in listed():
-            print(line)
-
-
-@rules_app.command("show", epilog=EXIT_CODES)
-def show_rules(
-    rule_set: Annotated[str, typer.Argument(metavar="RULESET", help="Such as baccarat.")],
-    lang: Annotated[str, typer.Option(help="en or fr; English prevails.")] = "en",
-    as_json: AsJson = False,
-) -> None:
-    """How a game goes, what may be staked on and what it pays."""
-    with _plainly():
-        from services.cli import rules_pages
-
-        if lang not in rules_pages.LANGUAGES:
-            raise typer.BadParameter(
-                f"give one of {', '.join(rules_pages.LANGUAGES)}", param_hint="--lang"
-            )
-        try:
-            if as_json:
-                _dump(rules_pages.as_json(rule_set))
-            else:
-                print(rules_pages.page_of(rule_set, lang), end="")
-        except rules_pages.UnknownRuleSet as error:
-            raise typer.BadParameter(str(error), param_hint="RULESET") from None
-
-
-@log_app.command(epilog=EXIT_CODES)
-def head(
-    data: Data = DATA,
-    at: Annotated[
-        int | None, typer.Option(min=0, metavar="SEQUENCE", help="At this entry, not the last.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """The chain hash at the end of the log, SEQUENCE:HASH: it stands for every bit before it."""
-    _run(_print_head(data, at, as_json))
-
-
-@log_app.command(epilog=EXIT_CODES)
-def accept(
-    head: Annotated[
-        str, typer.Argument(metavar="[HEAD]", help="SEQUENCE:HASH, as `sabot log head` says.")
-    ] = "",
-    data: Data = DATA,
-    reason: Annotated[str, typer.Option(help="Why. It goes into the log.")] = "",
-    operator: Annotated[str, typer.Option(help="Who decides; else the login name.")] = "",
-    entry: Annotated[
-        bool, typer.Option("--entry", help="Let one entry pass that cannot be understood.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Go on with a log that is shorter than, or differs from, what was witnessed.
-
-    The fleet must be stopped. Without HEAD it only says what would be lost. With HEAD, which must
-    be the end of the log as it stands, and a reason, processes may start from there; the log tells
-    of it at the next start. What the lost entries held is gone for good: look for a copy first.
-    """
-    if head and not reason.strip():
-        raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
-    if entry and not head:
-        raise typer.BadParameter("name the entry as SEQUENCE:HASH", param_hint="HEAD")
-    _run(_accept(data, head, reason, operator, entry=entry, as_json=as_json))
-
-
 # ---- how they do it ----------------------------------------------------------------------------
 
 
@@ -457,50 +385,6 @@ async def _rebuild(data: Path, service: str, as_json: bool) -> None:
                 print(found.line())
     if as_json:
         _dump({"projections": done})
-
-
-async def _print_head(data: Path, at: int | None, as_json: bool) -> None:
-    from services.cli.acceptance import head_at
-    from services.cli.log_source import open_source
-
-    # Unchecked: this is what one looks at when a check has failed.
-    async with open_source(data) as log:
-        found = await head_at(log, at)
-    if as_json:
-        _dump({"sequence": found.sequence, "head": found.head.hex()})
-    else:
-        print(found)
-
-
-async def _accept(
-    data: Path, text: str, reason: str, operator: str, *, entry: bool, as_json: bool
-) -> None:
-    from services.cli.acceptance import accept_entry, accept_head, examine, parse_head
-
-    if not text:
-        loss = await examine(data)
-    else:
-        try:
-            wanted = parse_head(text)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="HEAD") from None
-        if entry:
-            await accept_entry(data, wanted, reason, operator)
-            print(f"accepted: entry {wanted} is read over; the log tells of it at the next start")
-            return
-        loss = await accept_head(data, wanted, reason, operator)
-    if as_json:
-        _dump({**loss.json(), "accepted": bool(text)})
-        return
-    for line in loss.lines():
-        print(line)
-    if text:
-        print("accepted; the log tells of it at the next start")
-        print("projections may have seen what is lost: sabot projections rebuild")
-    elif loss.witnessed:
-        print(f"to go on without it: sabot log accept {loss.head} --reason … --data {data}")
-    else:
-        print("nothing is lost")
 
 
 if __name__ == "__main__":

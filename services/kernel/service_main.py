@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from services.kernel import event_loop, host, telemetry
+from services.kernel.accepted import AcceptedDamaged
 from services.kernel.build import BUILD
 from services.kernel.entry import EventTypes
 from services.kernel.health_port import HealthPort, health_port
@@ -22,6 +23,7 @@ from services.kernel.tokens import BadTokenFile, Tokens
 from services.kernel.witness import WitnessDamaged
 
 EXPECTED = (
+    AcceptedDamaged,
     BehaviourUnknown,
     Diverged,
     LogBroken,

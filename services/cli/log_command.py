@@ -1,0 +1,103 @@
+"""The verbs `log head` and `log accept`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.cli.commands import DATA, EXIT_CODES, AsJson, Data, dump, run
+
+log_app = typer.Typer(
+    help="The log itself: its head, and what an operator accepts of it.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command."""
+    app.add_typer(log_app, name="log")
+
+
+@log_app.command(epilog=EXIT_CODES)
+def head(
+    data: Data = DATA,
+    at: Annotated[
+        int | None, typer.Option(min=0, metavar="SEQUENCE", help="At this entry, not the last.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The chain hash at the end of the log, SEQUENCE:HASH: it stands for every bit before it."""
+    run(_print_head(data, at, as_json))
+
+
+@log_app.command(epilog=EXIT_CODES)
+def accept(
+    head: Annotated[
+        str, typer.Argument(metavar="[HEAD]", help="SEQUENCE:HASH, as `sabot log head` says.")
+    ] = "",
+    data: Data = DATA,
+    reason: Annotated[str, typer.Option(help="Why. It goes into the log.")] = "",
+    operator: Annotated[str, typer.Option(help="Who decides; else the login name.")] = "",
+    entry: Annotated[
+        bool, typer.Option("--entry", help="Let one entry pass that cannot be understood.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a log that is shorter than, or differs from, what was witnessed.
+
+    The fleet must be stopped. Without HEAD it only says what would be lost. With HEAD, which must
+    be the end of the log as it stands, and a reason, processes may start from there; the log tells
+    of it at the next start. What the lost entries held is gone for good: look for a copy first.
+    """
+    if head and not reason.strip():
+        raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
+    if entry and not head:
+        raise typer.BadParameter("name the entry as SEQUENCE:HASH", param_hint="HEAD")
+    run(_accept(data, head, reason, operator, entry=entry, as_json=as_json))
+
+
+async def _print_head(data: Path, at: int | None, as_json: bool) -> None:
+    from services.cli.acceptance import head_at
+    from services.cli.log_source import open_source
+
+    # Unchecked: this is what one looks at when a check has failed.
+    async with open_source(data) as log:
+        found = await head_at(log, at)
+    if as_json:
+        dump({"sequence": found.sequence, "head": found.head.hex()})
+    else:
+        print(found)
+
+
+async def _accept(
+    data: Path, text: str, reason: str, operator: str, *, entry: bool, as_json: bool
+) -> None:
+    from services.cli.acceptance import accept_entry, accept_head, examine, parse_head
+
+    if not text:
+        loss = await examine(data)
+    else:
+        try:
+            wanted = parse_head(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="HEAD") from None
+        if entry:
+            await accept_entry(data, wanted, reason, operator)
+            print(f"accepted: entry {wanted} is read over; the log tells of it at the next start")
+            return
+        loss = await accept_head(data, wanted, reason, operator)
+    if as_json:
+        dump({**loss.json(), "accepted": bool(text)})
+        return
+    for line in loss.lines():
+        print(line)
+    if text:
+        print("accepted; the log tells of it at the next start")
+        print("projections may have seen what is lost: sabot projections rebuild")
+    elif loss.witnessed:
+        print(f"to go on without it: sabot log accept {loss.head} --reason … --data {data}")
+    else:
+        print("nothing is lost")
