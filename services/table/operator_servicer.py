@@ -221,7 +221,5 @@ def _check_rules(rule_set: rule_set_pb2.RuleSet) -> None:
     if rule_set_faults(rule_set):
         return
     wrong = faults(rule_set)
-    if rule_set.baccarat.skips_empty_rounds:
-        wrong.append("rounds without bets are always dealt and counted; they cannot be skipped yet")
     if wrong:
         raise Refused(BAD_TABLE_SPEC, {"detail": "; ".join(wrong)[:MAX_DETAIL]})

@@ -15,7 +15,6 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
-from services.games.catalogue import baccarat
 from services.kernel import ask
 from services.kernel.call import position_message
 from services.kernel.errors import Refused
@@ -208,17 +207,3 @@ async def test_what_had_been_read_is_told_and_the_shoe_may_refuse_a_correction()
         with pytest.raises(Refused) as caught:
             await order(Door(rejected), request)
         assert caught.value.reason.name == "NOTHING_TO_CORRECT"
-
-
-async def test_bac_40_a_table_that_shall_skip_empty_rounds_is_not_opened() -> None:
-    """They are dealt and counted: a table that says otherwise would not keep its rules."""
-    spec = table_state().spec
-    spec.rule_set.CopyFrom(baccarat(skips_empty_rounds=True))
-    door = Door(tables.TableOpened(revision=4))
-    with pytest.raises(Refused) as caught:
-        await order(door, operators.OpenTableRequest(request_id=UUID7, spec=spec))
-    assert caught.value.reason.name == "BAD_TABLE_SPEC"
-    assert "cannot be skipped yet" in caught.value.text("en")
-    spec.rule_set.CopyFrom(baccarat())
-    opened = await order(door, operators.OpenTableRequest(request_id=UUID7, spec=spec))
-    assert opened.revision == 4

@@ -198,11 +198,7 @@ def _close_betting(state: TableState, event: Event, body: table.CloseBetting) ->
         return (_rejected(body, table.REFUSAL_ROUND_SUSPENDED),)
     if running.at_floor is not None:
         return close_by_call(event, running, body)
-    return (
-        table.BettingClosed(
-            table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_OPERATOR
-        ),
-    )
+    return _closed(state, running, body.table_id, table.SOURCE_OPERATOR)
 
 
 def _closes(running: Round) -> bool:
@@ -223,11 +219,20 @@ def _timer_closes(state: TableState, body: table.CloseBetting) -> Answers:
         return (_ignored(log.IGNORED_REASON_NOT_NOW),)
     if running.at_floor is not None:
         return close_by_timer(body.table_id, running)
-    return (
-        table.BettingClosed(
-            table_id=body.table_id, round_id=body.round_id, source=table.SOURCE_TIMER
-        ),
-    )
+    return _closed(state, running, body.table_id, table.SOURCE_TIMER)
+
+
+def _closed(
+    state: TableState, running: Round, table_id: str, source: table.Source.ValueType
+) -> Answers:
+    """No more bets. At a table that skips empty rounds (rule BAC-40), one that nobody has a bet in
+    is voided at once: nothing is dealt, and it does not count. A bet that is still being decided is
+    a bet."""
+    closed = table.BettingClosed(table_id=table_id, round_id=running.round_id, source=source)
+    skips = state.tables[table_id].spec.rule_set.baccarat.skips_empty_rounds
+    if skips and not any(one.live or one.withdrawing for one in running.accounts.values()):
+        return (closed, voided(table_id, running, table.ROUND_REASON_NO_BETS))
+    return (closed,)
 
 
 def _round_order(state: TableState, body: RoundOrder) -> Sequence[Message]:

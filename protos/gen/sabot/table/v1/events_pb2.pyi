@@ -83,6 +83,8 @@ class _RoundReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundReas
     """An outcome came before every stake was certain."""
     ROUND_REASON_MISREAD: _RoundReason.ValueType  # 12
     """A card, a spin or a roll was misread."""
+    ROUND_REASON_NO_BETS: _RoundReason.ValueType  # 13
+    """Nobody had a bet in it, and the table skips such rounds (rule BAC-40)."""
 
 class RoundReason(_RoundReason, metaclass=_RoundReasonEnumTypeWrapper):
     """Why a round is voided, suspended or resumed (closed list)."""
@@ -113,6 +115,8 @@ ROUND_REASON_EARLY_OUTCOME: RoundReason.ValueType  # 11
 """An outcome came before every stake was certain."""
 ROUND_REASON_MISREAD: RoundReason.ValueType  # 12
 """A card, a spin or a roll was misread."""
+ROUND_REASON_NO_BETS: RoundReason.ValueType  # 13
+"""Nobody had a bet in it, and the table skips such rounds (rule BAC-40)."""
 Global___RoundReason: _TypeAlias = RoundReason  # noqa: Y015
 
 class _Refusal:
