@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from services.games import roulette, sicbo, two_cards
+from services.games import baccarat_bets, roulette, sicbo, two_cards
 from services.games.bets import Pays
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
@@ -94,3 +95,19 @@ def test_rou_1_the_page_counts_the_positions() -> None:
         if len(cells) == 6 and cells[2].startswith("`")
     }
     assert counts == {bet: len(places) for bet, places in roulette.PLACES.items()}
+
+
+def test_the_page_of_baccarat_names_every_bet_with_what_it_pays_and_its_last_round() -> None:
+    told: dict[str, tuple[str, str]] = {}
+    for cells in rows_of("baccarat"):
+        if len(cells) == 6 and cells[0].startswith("**BAC-"):
+            for bet in re.findall(r"`([a-z0-9_]+)`", cells[2]):
+                known = "banker_ez" if cells[0] == "**BAC-23**" else bet
+                told[known] = (cells[4], cells[5])
+    assert told.keys() == baccarat_bets.PAYS.keys()
+    for bet, (pays, last) in told.items():
+        assert last == str(baccarat_bets.UNTIL_ROUND.get(bet, ""))
+        odds = baccarat_bets.PAYS[bet]
+        for one in odds.values() if isinstance(odds, dict) else [odds]:
+            assert re.search(rf"\b{one.numerator}\b", pays), (bet, one)
+            assert one.denominator == 1 or f"{one.numerator} to {one.denominator}" in pays
