@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import bet_pb2
@@ -20,6 +21,10 @@ from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.readable import enum_name, readable_message
 from services.games.blackjack import is_blackjack, total
+from services.games.registry import ACES
+from services.games.roulette import colour
+from services.games.sicbo import is_triple
+from services.games.two_cards import Winner, dealt
 from services.odds.outcomes import per_cent
 
 LEFT_OUT = frozenset({"table_id", "round_id", "request_hash", "asked_by"})
@@ -103,15 +108,15 @@ def describe(body: Message) -> str:
         case rules.RoundResolved() | tables.ResultAccepted():
             return _result(body.result)
         case tables.RoundOpened():
-            window = f"{body.closes_after_ms} ms" if body.closes_after_ms else "by call"
-            return f"round {body.round_in_shoe} of shoe {body.shoe_id}; betting closes: {window}"
+            return _opened(body)
         case logs.InputFailed():
             return f"{body.input_type}: {body.error}"
         case _:
-            return _fields(body)
+            return fields_of(body)
 
 
-def _fields(body: Message) -> str:
+def fields_of(body: Message) -> str:
+    """A message field by field."""
     told = readable_message(body)
     parts = []
     for name, value in told.items():
@@ -133,9 +138,18 @@ def _short(text: str) -> str:
 def _bets(bets: Iterable[bet_pb2.Bet]) -> str:
     return ", ".join(
         f"{one.bet} {one.stake_minor}{_at(one.position)}"
+        + (f" of {one.announced}" if one.announced else "")
         + (f" [{one.bet_id}]" if one.bet_id else "")
         for one in bets
     )
+
+
+def _opened(body: tables.RoundOpened) -> str:
+    window = f"{body.closes_after_ms} ms" if body.closes_after_ms else "by call"
+    which = str(body.number)
+    if body.shoe_id:
+        which = f"{body.round_in_shoe} of shoe {body.shoe_id}"
+    return f"round {which}; betting closes: {window}"
 
 
 def _at(position: str) -> str:
@@ -179,11 +193,34 @@ def _violation(one: limits.Violation) -> str:
     told = " ".join(filter(None, (_enum(one, "limit"), one.bet, one.position)))
     if one.against:
         told += f" against {one.against}"
-    if one.would_be_count:
-        told += f": {one.would_be_count}, allowed {one.allowed_count}"
+    if one.limit == limits.LIMIT_SIDE_BET_CLOSED:
+        told += f": round {one.would_be_count} of the shoe, offered until {one.allowed_count}"
+    elif one.would_be_count:
+        of = f" of {one.of_count}" if one.of_count else ""
+        told += f": {one.would_be_count}{of}, allowed {one.allowed_count}"
+    elif one.limit in {limits.LIMIT_OPPOSITE_SIDES, limits.LIMIT_NO_MAIN_BET}:
+        told += f": {one.would_be_minor}"
     elif one.allowed_minor or one.would_be_minor:
         told += f": {one.would_be_minor}, allowed {one.allowed_minor}"
     return told
+
+
+def describe_result(result: rules.Result, rule_set: rule_set_pb2.RuleSet) -> str:
+    """A result in a few words, with who won where that takes the rules to say."""
+    game = result.WhichOneof("game")
+    ace = ACES.get(rule_set.two_cards.ace)
+    if game not in _TWO_CARDS or ace is None:
+        return _result(result)
+    sides = _TWO_CARDS[game]
+    told = getattr(result, game)
+    first, second = (getattr(told, f"{side}_card") for side in sides)
+    cards = dealt(first, second, ace)
+    tie = "a suited tie" if cards.suited and game == "dragon_tiger" else "a tie"
+    won = {Winner.FIRST: sides[0], Winner.SECOND: sides[1], Winner.TIE: tie}[cards.winner]
+    return f"{_result(result)}: {won}"
+
+
+_TWO_CARDS = {"dragon_tiger": ("dragon", "tiger"), "football_studio": ("home", "away")}
 
 
 def _result(result: rules.Result) -> str:
@@ -191,9 +228,11 @@ def _result(result: rules.Result) -> str:
         case "blackjack":
             return _blackjack(result.blackjack)
         case "roulette":
-            return f"number {result.roulette.number}"
+            return f"number {result.roulette.number}, {colour(result.roulette.number)}"
         case "sicbo":
-            return f"dice {' '.join(map(str, result.sicbo.dice))}"
+            dice = tuple(result.sicbo.dice)
+            triple = ", a triple" if is_triple(dice) else ""
+            return f"dice {' '.join(map(str, dice))} = {sum(dice)}{triple}"
         case "dragon_tiger":
             told = result.dragon_tiger
             return f"dragon {told.dragon_card}, tiger {told.tiger_card}"

@@ -21,7 +21,8 @@ from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.table.v1 import events_pb2 as tables
-from services.cli.describe import describe
+from sabot.table.v1 import spec_pb2
+from services.cli.describe import describe, describe_result, fields_of
 from services.cli.readable import readable_message
 from services.events import event_types
 from services.kernel.entry import EventTypes, NotUnderstood, position_of
@@ -88,14 +89,20 @@ class Playthrough:
                 f"{rule_set.rule_set_id} v{rule_set.version} ({rule_set.hash.hex()[:16]}), "
                 f"revision {opened.revision}{at}"
             )
+            yield from _choices(spec)
         for one in self.shown:
             body = one.event.body
             if isinstance(body, tables.ResultAccepted):
-                yield f"  {describe(body)}"
+                yield f"  {self._result(body)}"
             elif isinstance(body, tables.RoundVoided):
                 yield f"  voided: {describe(body)}"
         yield f"  {len(self.shown)} events; times are log times, UTC"
         yield ""
+
+    def _result(self, body: tables.ResultAccepted) -> str:
+        if self.governed_by is None:
+            return describe(body)
+        return describe_result(body.result, self.governed_by.spec.rule_set)
 
     def _rows(self) -> Iterable[str]:
         rows = [_cells(one.event) for one in self.shown]
@@ -238,6 +245,16 @@ def _round_of(body: Any) -> str:
 @cache
 def _types() -> EventTypes:
     return event_types()
+
+
+def _choices(spec: spec_pb2.TableSpec) -> Iterable[str]:
+    """What the table configures of its game, and what it does not let be combined."""
+    options = spec.rule_set.WhichOneof("options")
+    told = {"options": getattr(spec.rule_set, options)} if options else {}
+    for what, message in {**told, "restrictions": spec.restrictions}.items():
+        chosen = fields_of(message)
+        if chosen:
+            yield f"  {what}: {chosen}"
 
 
 def _cells(event: Event) -> tuple[str, ...]:

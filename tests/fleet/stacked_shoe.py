@@ -1,5 +1,6 @@
-"""Shoes that begin with the cards that a story needs; what follows is shuffled. The custodian draws
-them as it draws any other: only the bytes that it gets are chosen."""
+"""Shoes that begin with the cards that a story needs; what follows is shuffled. Wheels and dice
+that show what it needs. The custodian draws them as it draws any other: only the bytes that it gets
+are chosen."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from services.games.cards import pack
 from services.shoe.domain.order import order_of, orders_of
-from services.shoe.generator import START_DRAWS, Generator, word_bytes
+from services.shoe.generator import PIECE, START_DRAWS, Generator, word_bytes
 
 
 def number_of(cards: Sequence[str], decks: int) -> int:
@@ -40,15 +41,27 @@ def beginning_with(first: str, decks: int, chance: random.Random) -> list[str]:
     return [*begun, *rest]
 
 
-def stacked_generator(shoes: Sequence[str], seed: int = 1, decks: int = 8) -> Generator:
-    """A generator from which a custodian draws shoes that begin so, one after the other."""
+def word_of(number: int, bound: int, chance: random.Random) -> bytes:
+    """Bytes from which this number below a bound is drawn; they are never twice the same."""
+    word = chance.getrandbits(8 * PIECE - 8)
+    return (word - word % bound + number).to_bytes(PIECE, "big")
+
+
+def stacked_generator(
+    shoes: Sequence[str], seed: int = 1, decks: int = 8, tosses: Sequence[tuple[int, int]] = ()
+) -> Generator:
+    """A generator from which a custodian draws shoes that begin so, one after the other, and the
+    wheel's and dice's numbers of `tosses`, each with the bound that it is drawn below."""
     sample, chance = random.Random(seed), random.Random(seed + 1)
     size = word_bytes(orders_of(52 * decks))
     orders = [beginning_with(first, decks, chance) for first in shoes]
     words = [number_of(order, decks).to_bytes(size, "big") for order in orders]
     left = iter(words)
+    tossed = iter([word_of(number, bound, chance) for number, bound in tosses])
 
     def draw(wanted: int) -> bytes:
+        if wanted == PIECE:
+            return next(tossed)
         return next(left) if wanted == size else chance.randbytes(wanted)
 
     sources: list[Callable[[int], bytes]] = [sample.randbytes] * START_DRAWS
