@@ -188,10 +188,10 @@ def test_a_seat_of_blackjack_with_other_cards(past: Past) -> None:
 
 def test_another_number_and_other_dice(past: Past) -> None:
     found = asked(past, "roulette-1", Change(number=17))
-    assert found.would_be.result == "number 17"
+    assert found.would_be.result == "number 17, black"
     assert would_be(found) == {"acme/ann": 7_000, "acme/ben": -300, "acme/": -6_700}
     found = asked(past, "sicbo-1", Change(dice=(1, 2, 3)))
-    assert found.would_be.result == "dice 1 2 3"
+    assert found.would_be.result == "dice 1 2 3 = 6"
     assert would_be(found) == {"acme/ann": 200, "acme/": -200}
     assert would_be(asked(past, "sicbo-1", Change(dice=(1, 1, 1)))) == {
         "acme/ann": -200, "acme/": 200,
@@ -325,6 +325,6 @@ def test_another_number_on_the_floor() -> None:
     past = Past(run_virtual(main()), [])
     same = asked(past, "f1-1", Change())
     assert same.recorded == same.would_be
-    assert same.recorded.result == "number 5"
+    assert same.recorded.result == "number 5, red"
     other = asked(past, "f1-1", Change(number=17))
     assert would_be(other) == {"acme/ann": 7_000, "acme/": -7_000}
