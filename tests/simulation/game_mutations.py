@@ -10,26 +10,42 @@ from typing import Any
 
 import pytest
 
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
-from services.games import baccarat, baccarat_bets, roulette, sicbo, two_cards
+from sabot.table.v1 import events_pb2 as table
+from services.games import (
+    baccarat,
+    baccarat_bets,
+    blackjack,
+    blackjack_bets,
+    blackjack_result,
+    roulette,
+    sicbo,
+    two_cards,
+)
 from services.games.baccarat import total
-from services.games.bets import LOST, Judged, won
+from services.games.bets import LOST, PUSHED, Judged, won
 from services.games.odds import NO_COMMISSION
 from services.games.registry import announced
+from services.kernel.event import Event
 from services.limits.domain import core as limits_core
 from services.limits.domain import judging
 from services.limits.domain.state import Book, Holding, TableLimits, opened
+from services.rules.domain import blackjack as rules_blackjack
 from services.settlement.domain import decide as settlement_decide
 from services.shoe import custodian
 from services.shoe.domain import evolve as shoe_evolve
 from services.shoe.domain import inputs as shoe_inputs
+from services.shoe.domain import wanted
 from services.shoe.domain.order import order_of
 from services.shoe.domain.state import ShoeState
 from services.shoe.domain.tosses import note_toss
 from services.shoe.tossing import tossed
 from services.simulator.releases import BASE, Cores
-from services.table.domain import booking
+from services.table.domain import booking, decide_bets, decide_turns, evolve_turns
+from services.table.domain.state import Round, Table
+from services.table.domain.turns import action_us
 from tests.simulation.mutations import Mutation
 
 # ---- chance is loaded, so that what is rare comes soon: that is no fault of the product's -------
@@ -158,8 +174,8 @@ def burns_where_nothing_is_burned(patch: pytest.MonkeyPatch) -> Cores:
 
     def open_and_burn(state: ShoeState, *args: Any) -> None:
         open_table(state, *args)
-        for table in state.tables.values():
-            table.burns = True
+        for one in state.tables.values():
+            one.burns = True
 
     patch.setattr(shoe_evolve, "_open_table", open_and_burn)
     return BASE
@@ -182,9 +198,9 @@ def lets_a_second_spin_stand(patch: pytest.MonkeyPatch) -> Cores:
     """What is told later takes the place of what was told first."""
 
     def last(state: ShoeState, event: Any, body: Any) -> None:
-        table = state.tables.get(body.table_id)
-        if table is not None and table.toss is not None:
-            table.toss.numbers = []
+        one = state.tables.get(body.table_id)
+        if one is not None and one.toss is not None:
+            one.toss.numbers = []
         note_toss(state, event, body)
 
     patch.setattr(shoe_evolve, "note_toss", last)
@@ -207,6 +223,92 @@ def spins_before_it_is_called(patch: pytest.MonkeyPatch) -> Cores:
         return told
 
     patch.setattr(custodian.Custodian, "_granted", ahead)
+    return BASE
+
+
+# ---- blackjack ---------------------------------------------------------------------------------
+
+
+def hits_a_soft_seventeen(patch: pytest.MonkeyPatch) -> Cores:
+    """The dealer stands on every 17 (rule BJ-5)."""
+
+    def draws(dealer: Sequence[str]) -> bool:
+        points, soft = blackjack.total(dealer)
+        return points < 17 or (soft and points == 17)
+
+    patch.setattr(blackjack, "dealer_draws", draws)
+    patch.setattr(blackjack_result, "dealer_draws", draws)
+    return BASE
+
+
+def gives_a_double_back(patch: pytest.MonkeyPatch) -> Cores:
+    """A double's further stake goes with its hand (rule BJ-6)."""
+    judges = {**blackjack_bets.JUDGES, "double": lambda *_: PUSHED}
+    patch.setattr(blackjack_bets, "JUDGES", judges)
+    return BASE
+
+
+def looks_at_every_ten(patch: pytest.MonkeyPatch) -> Cores:
+    """Whether the dealer looks behind a ten is the table's choice (rule BJ-4)."""
+
+    def at_both(_peek: object, up_card: str) -> bool:
+        return blackjack.value(up_card) in {1, 10}
+
+    patch.setattr(blackjack, "peeks", at_both)
+    patch.setattr(blackjack_result, "peeks", at_both)
+    return BASE
+
+
+def deals_the_hole_card_open(patch: pytest.MonkeyPatch) -> Cores:
+    """It lies face down until it is turned over (rule BJ-2)."""
+    patch.setattr(shoe_inputs, "hidden_in", lambda _hands: 0)
+    patch.setattr(wanted, "hidden_in", lambda _hands: 0)
+    return BASE
+
+
+def doubles_before_the_stake_is_certain(patch: pytest.MonkeyPatch) -> Cores:
+    """A double takes effect with its reserved stake, and not at all where that is refused."""
+    patch.setattr(
+        rules_blackjack,
+        "_PLAIN",
+        {**rules_blackjack._PLAIN, rules.ACTION_DOUBLE: blackjack.Action.DOUBLE},
+    )
+    patch.setattr(rules_blackjack, "_STAKED", {"split": blackjack.Action.SPLIT})
+    return BASE
+
+
+def lets_a_seat_be_shared(patch: pytest.MonkeyPatch) -> Cores:
+    """A seat belongs to one account in a round (rule BJ-11)."""
+    patch.setattr(decide_bets, "_seats_are_free", lambda *_: True)
+    return BASE
+
+
+def needs_no_main_bet(patch: pytest.MonkeyPatch) -> Cores:
+    """Side bets need a main bet at their seat (rule BJ-11)."""
+    patch.setattr(judging, "NEEDS_MAIN", frozenset())
+    return BASE
+
+
+def lets_strangers_act(patch: pytest.MonkeyPatch) -> Cores:
+    """A seat acts for its owner alone (rule BJ-11)."""
+    refusal = decide_turns._refusal
+
+    def of_anybody(one: Table, running: Round, event: Event, body: table.Act) -> Any:
+        held = running.seats.get(body.seat)
+        if held is None:
+            return refusal(one, running, event, body)
+        asked = table.Act()
+        asked.CopyFrom(body)
+        asked.account_id = held.account_id
+        return refusal(one, running, event._replace(partner=held.partner), asked)
+
+    patch.setattr(decide_turns, "_refusal", of_anybody)
+    return BASE
+
+
+def gives_half_the_time(patch: pytest.MonkeyPatch) -> Cores:
+    """The system acts before the time of a turn is over (rule BJ-12)."""
+    patch.setattr(evolve_turns, "action_us", lambda spec: action_us(spec) // 2)
     return BASE
 
 
@@ -298,21 +400,30 @@ def differs_by_what_is_not_sure(patch: pytest.MonkeyPatch) -> Cores:
 
 SETTLED = "is settled as"
 GAME_MUTATIONS: dict[str, Mutation] = {
-    install.__name__: Mutation(install, sign, games)
-    for install, sign, games in (
+    install.__name__: Mutation(install, sign, games, *rounds)
+    for install, sign, games, *rounds in (
         (halves_the_wrong_chances, SETTLED, ("roulette",)),
         (pays_a_column_that_is_a_dozen, SETTLED, ("roulette",)),
         (pays_big_and_small_on_triples, SETTLED, ("sicbo",)),
-        (pays_three_of_a_face_as_two, SETTLED, ("sicbo",)),
+        (pays_three_of_a_face_as_two, SETTLED, ("sicbo",), 20),
         (pays_no_tie_that_is_suited, SETTLED, ("dragon_tiger",)),
         (takes_all_at_a_tie, SETTLED, ("football_studio",)),
         (keeps_no_commission, SETTLED, ("baccarat",)),
-        (pays_tens_as_a_pair, SETTLED, ("baccarat",)),
+        (pays_tens_as_a_pair, SETTLED, ("baccarat",), 20),
         (draws_banker_on_too_much, "is not that of its cards", ("baccarat",)),
         (burns_where_nothing_is_burned, "by its rules as", ("dragon_tiger",)),
-        (deals_on_behind_the_cut_card, "behind its last round", ("baccarat",)),
+        (deals_on_behind_the_cut_card, "behind its last round", ("baccarat",), 20),
         (lets_a_second_spin_stand, "but the first toss stands at", ("roulette", "sicbo")),
         (spins_before_it_is_called, "is drawn, but not called", ("roulette",)),
+        (hits_a_soft_seventeen, "by the rules with", ("blackjack",)),
+        (gives_a_double_back, SETTLED, ("blackjack",)),
+        (looks_at_every_ten, "by the rules with", ("blackjack",)),
+        (deals_the_hole_card_open, "is no hole card", ("blackjack",)),
+        (doubles_before_the_stake_is_certain, "by the rules with", ("blackjack",)),
+        (lets_a_seat_be_shared, "share seat", ("blackjack",)),
+        (needs_no_main_bet, "although LIMIT_NO_MAIN_BET", ("blackjack",)),
+        (lets_strangers_act, "may not", ("blackjack",)),
+        (gives_half_the_time, "may not", ("blackjack",)),
         (loses_a_part_of_an_announced_bet, "are booked for", ("roulette",)),
         (takes_a_place_that_is_none, "are booked for", ("roulette",)),
         (counts_coverage_by_request, "although LIMIT_COVERAGE", ("roulette",)),

@@ -52,6 +52,8 @@ class Mutation:
     sign: str
     games: tuple[str, ...] = ()
     """What the tables play in the seeds in which it is looked for; empty: whatever they draw."""
+    rounds: int = 8
+    """Of each of these seeds, at least."""
 
 
 def _changed(service: str, **changes: Any) -> Cores:

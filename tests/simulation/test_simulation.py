@@ -64,7 +64,7 @@ def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
     mutation = ALL_MUTATIONS[name]
     base = mutation.install(monkeypatch)
     for seed in itertools.islice(itertools.count(1), WITHIN):
-        found = run_seed(seed, base=base, games=mutation.games).violations
+        found = run_seed(seed, rounds=mutation.rounds, base=base, games=mutation.games).violations
         if any(mutation.sign in one for one in found):
             return
     pytest.fail(f"{name} was not found in {WITHIN} seeds")
