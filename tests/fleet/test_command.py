@@ -199,7 +199,7 @@ def test_projections_are_rebuilt(stopped: Path, tmp_path: Path) -> None:
     shutil.rmtree(data / "projections", ignore_errors=True)
     last = records(data)[-1].sequence
     built = told("projections", "rebuild", "--data", data)["projections"]
-    assert [one["projection"] for one in built] == ["table", "wallet", "settlement"]
+    assert [one["projection"] for one in built] == ["table", "wallet", "settlement", "shoe"]
     assert {one["sequence"] for one in built} == {last}
     one = told("projections", "rebuild", "--data", data, "--service", "wallet")["projections"]
     assert [found["projection"] for found in one] == ["wallet"]
