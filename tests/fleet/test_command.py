@@ -203,7 +203,7 @@ def test_projections_are_rebuilt(stopped: Path, tmp_path: Path) -> None:
     assert {one["sequence"] for one in built} == {last}
     one = told("projections", "rebuild", "--data", data, "--service", "wallet")["projections"]
     assert [found["projection"] for found in one] == ["wallet"]
-    assert sabot("projections", "rebuild", "--data", data, "--service", "shoe").exit_code == 2
+    assert sabot("projections", "rebuild", "--data", data, "--service", "rules").exit_code == 2
 
 
 def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
