@@ -215,6 +215,12 @@ def test_an_early_spin_that_does_not_count_is_spun_again() -> None:
     log_.when(spin(18, attempt=2)).then(spun(18, attempt=2))
 
 
+def test_a_call_that_crossed_the_end_of_its_round_takes_nothing_that_is_held() -> None:
+    log_ = wheel().given(sealed(), spin(17, turns=1))
+    log_.when(spin_called()).then(invalidated(shoes.INVALID_REASON_TOO_FEW_TURNS))
+    log_.given(voided()).when(spin_called(2)).then()
+
+
 def test_an_early_roll_is_held_too_and_goes_with_its_round() -> None:
     log_ = dice().given(sealed())
     log_.when(roll(1, 2, 3))

@@ -43,7 +43,7 @@ def decide(state: ShoeState, event: Event) -> Answers:
             return answer_order(state, event, body) if told else answer_toss(state, event, body)
         case rules.SpinCalled() | rules.RollCalled():
             table = state.tables.get(body.table_id)
-            return () if table is None else answer_called(table)
+            return () if table is None else answer_called(table, event)
         case rules.RoundResolved():
             return _burn_held(state, body.table_id, shoes.BURN_REASON_NOT_CALLED)
         case tables.RoundVoided():

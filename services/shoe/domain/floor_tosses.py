@@ -75,10 +75,13 @@ def answer_no_spin(state: ShoeState, body: floor.DeclareNoSpin) -> list[Message]
     ]
 
 
-def answer_called(table: ShoeTable) -> list[Message]:
-    """A call takes the spin or the roll that is held for it."""
+def answer_called(table: ShoeTable, event: Event) -> list[Message]:
+    """A call takes the spin or the roll that is held for it; one that crossed the end of its round
+    is none."""
     held, toss = table.at_floor.early, table.toss
-    if held is None or toss is None or toss.attempt != held.attempt:
+    if held is None or toss is None or toss.asked_by != event.position:
+        return []
+    if toss.attempt != held.attempt:
         return []
     if held.invalid:
         return [
