@@ -83,6 +83,8 @@ async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> 
     if error is not None:
         print(f"stopped: {error}", file=sys.stderr)
         return 1
+    event_loop.give_up_at_signals()
+    print("stopped; every answer is decided again (Ctrl-C leaves that out)", flush=True)
     async with open_source(data, check=True) as log:
         found = await verify(log)
     print(found.line())

@@ -119,11 +119,11 @@ async def _require(server: EmbeddedServer) -> None:
 
 async def _keep_running(server: EmbeddedServer) -> None:
     """Start the server again when it ends by itself. A store that is no longer the log ends
-    this."""
+    this. It is checked in a thread: whoever only reads is answered meanwhile."""
     while True:
         await server.server.wait_exit()
         await asyncio.sleep(RESTART_PAUSE_S)
-        check_folder(server.data, server.cell)
+        await asyncio.to_thread(check_folder, server.data, server.cell)
         await server.restart()
 
 
