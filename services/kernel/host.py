@@ -42,6 +42,7 @@ from services.kernel.telemetry_names import (
     ALARM,
     ALARM_KINDS,
     ALARMS,
+    LOG_READING,
     SHELL_PROBLEMS,
     AlarmKind,
 )
@@ -57,6 +58,8 @@ READY_EVERY_S = 0.1
 """How often health follows the process's readiness."""
 MEASURE_EVERY_S = 1.0
 """How often gauges are set: more often than anybody scrapes them."""
+READING_TOLD_EVERY_S = 5.0
+"""How often a start that takes long says how far it has read the log."""
 READINESS = "readiness"
 """The name of the task that does."""
 OPEN_STILL_S = 0.3
@@ -206,10 +209,16 @@ async def start(
     strength = Strength(preflight, alarms)
     process.weak = await strength.look()
     try:
+        snapshots = SnapshotFolder(settings.data / "snapshots")
         for listener in listeners:
-            await listener.catch_up(events_of(log, types, accepted.entries))
+            await listener.catch_up(events_of(log, types, accepted.entries, snapshots))
             process.add_listener(listener)
-        await process.start(SnapshotFolder(settings.data / "snapshots").sets())
+        last = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
+        telling = asyncio.create_task(_tell_reading(process, last))
+        try:
+            await process.start(snapshots.sets())
+        finally:
+            telling.cancel()
     except BaseException:
         await process.stop()
         for projector in projectors.values():
@@ -246,6 +255,18 @@ async def start(
     for part in parts:
         host.tasks.extend(loop.create_task(_run(work, process, alarms)) for work in part.background)
     return host
+
+
+async def _tell_reading(process: Process, last: int) -> None:
+    """Say how far a long start has come, so that nobody takes it for one that hangs."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while True:
+        await asyncio.sleep(READING_TOLD_EVERY_S)
+        entry = process.folding.reader.state.sequence
+        per_s = (entry - process.started_from) / (loop.time() - began)
+        left_s = round((last - entry) / per_s) if per_s > 0 else None
+        telemetry.logger().warning(LOG_READING, entry=entry, last=last, left_s=left_s)
 
 
 async def _run(work: Callable[[Process], Awaitable[None]], process: Process, alarms: Alarm) -> None:

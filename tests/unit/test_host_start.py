@@ -5,20 +5,28 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from sabot.log.v1 import events_pb2
+from services.audit.domain.core import CORE as AUDIT
+from services.audit.sealer import Sealer
+from services.audit.snapshots import Snapshots
+from services.audit.tree_file import TreeFile
 from services.events import event_types
 from services.kernel import host
 from services.kernel.accepted import Acceptance, Accepted, read_accepted, write_accepted
 from services.kernel.edge import EdgeNotReady
+from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.preflight import Preflight
 from services.kernel.settings import ServiceSettings
+from services.kernel.snapshot import SnapshotFolder
+from services.kernel.telemetry_names import LOG_READING
 from services.kernel.tokens import Caller
 from services.kernel.witness import any_witness
 from tests.unit.test_host import Alarms
@@ -36,14 +44,34 @@ async def strong() -> Preflight:
     return Preflight((), ())
 
 
+def serve_nothing(*_: object) -> host.Served:
+    return []
+
+
+class WatchedLog(MemoryLog):
+    """Remembers after which entries it was read."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.read_after: list[int] = []
+
+    def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
+        self.read_after.append(after)
+        return super().read(after)
+
+
 @asynccontextmanager
 async def started(
-    store: MemoryStore, data: Path, name: str = "fleet", preflight: host.AskServers = strong
+    store: MemoryStore | MemoryLog,
+    data: Path,
+    name: str = "fleet",
+    preflight: host.AskServers = strong,
+    more: Sequence[host.Parts] = (),
 ) -> AsyncIterator[host.Host]:
     running = await host.start(
-        [host.Parts(core, lambda _process, _projector, _metrics: []) for core in (TABLE, LIMITS)],
+        [*(host.Parts(core, serve_nothing) for core in (TABLE, LIMITS)), *more],
         name=name,
-        log=MemoryLog(store),
+        log=store if isinstance(store, MemoryLog) else MemoryLog(store),
         types=event_types(),
         settings=ServiceSettings(cell=CELL, data=data),
         tokens=Nobody(),
@@ -136,3 +164,66 @@ async def test_while_nobody_can_tell_how_strong_the_log_is_no_bets_are_taken(
                 await asyncio.sleep(0.01)
         await submit(running.process, "taken")
         assert running.process.state("table").opened == ["taken"]
+
+
+async def test_a_start_from_a_snapshot_reads_nothing_before_it_for_the_tree_either(
+    tmp_path: Path,
+) -> None:
+    """A long log is not read from its beginning at each start."""
+    log = WatchedLog(MemoryStore(CELL, host.clock_us))
+
+    def audit() -> tuple[Sealer, host.Parts]:
+        sealer = Sealer(CELL, TreeFile(tmp_path / "seals"), None)
+        return sealer, host.Parts(
+            AUDIT, serve_nothing, observed=(TABLE, LIMITS), listeners=[sealer]
+        )
+
+    sealer, part = audit()
+    async with started(log, tmp_path, more=[part]) as running:
+        await play(running, "one")
+        taken_at = Snapshots(SnapshotFolder(tmp_path / "snapshots")).take(running.process)
+        await play(running, "two")
+        assert sealer.tree.size == running.process.position.sequence > taken_at > 0
+    log.read_after.clear()
+
+    sealer, part = audit()
+    async with started(log, tmp_path, more=[part]) as running:
+        assert running.process.started_from == taken_at
+        assert min(log.read_after) == taken_at
+        assert running.process.state("table").opened == ["one", "two"]
+        assert sealer.problems == {}
+        await play(running, "three")
+        assert sealer.tree.size == running.process.position.sequence
+
+    (tmp_path / "seals" / "heads").write_bytes(b"")
+    sealer, part = audit()
+    async with started(log, tmp_path, more=[part]) as running:
+        assert sealer.problems == {}, "a tree that is gone is made anew from the whole log"
+        assert sealer.tree.size == running.process.position.sequence
+        assert min(log.read_after) == 0
+
+
+async def test_a_start_that_takes_long_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "READING_TOLD_EVERY_S", 0.01)
+    store = MemoryStore(CELL, host.clock_us)
+    async with started(store, tmp_path) as running:
+        await play(running, "one")
+
+    class SlowLog(MemoryLog):
+        async def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
+            async for messages in super().read(after):
+                for message in messages:
+                    await asyncio.sleep(0.05)
+                    yield [message]
+
+    with capture_logs() as lines:
+        async with started(SlowLog(store), tmp_path) as running:
+            last = running.process.position.sequence
+    told = [line for line in lines if line["event"] == LOG_READING]
+    assert {line["last"] for line in told} == {last}
+    assert [line["entry"] for line in told] == sorted(line["entry"] for line in told)
+    assert 0 < told[-1]["entry"] <= last
+    assert told[-1]["left_s"] >= 0
+    assert told[0]["log_level"] == "warning"
