@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from services.cli.prove_checkpoint import (
 from services.cli.proving import History, Piece, Proven, history_of, pieces_of, prove_piece
 from services.cli.replay import verify
 from services.kernel.event import Answers, Core, Event, Unfinished
-from services.kernel.log import Log, LogInfo, LogMessage
+from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.snapshot import SnapshotFolder
 from services.simulator.virtual_time import run_virtual
@@ -37,29 +37,13 @@ class Past(NamedTuple):
     """Where snapshots stand."""
 
 
-class Slow:
+class Slow(MemoryLog):
     """A log that gives an entry at a time."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    @property
-    def cell(self) -> str:
-        return self._log.cell
-
-    async def append(self, *_: Any, **__: Any) -> int:
-        raise NotImplementedError
-
-    async def read(self, after: int) -> AsyncIterator[Sequence[LogMessage]]:
-        async for batch in self._log.read(after):
+    async def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
+        async for batch in super().read(after):
             for message in batch:
                 yield [message]
-
-    async def info(self, *, wait_s: float) -> LogInfo:
-        return await self._log.info(wait_s=wait_s)
-
-    async def close(self) -> None:
-        await self._log.close()
 
 
 def played(folder: Path, cores: Sequence[Core[Any]] = CORES) -> Past:
@@ -180,7 +164,7 @@ def test_it_goes_on_from_where_it_was_left(past: Past, tmp_path: Path, after: in
     path = tmp_path / "checkpoint"
 
     async def main() -> History:
-        log = Slow(MemoryLog(past.store))
+        log = Slow(past.store)
         identity = await identity_of(log)
         pieces = await cut(past, 4)
         done: dict[int, Proven] = {}
@@ -212,7 +196,7 @@ def test_what_is_left_is_what_is_not_done(past: Past) -> None:
         pieces = await cut(past, 1)
         first = await prove_piece(MemoryLog(past.store), pieces[0])
         assert left_of(pieces, {0: first}) == pieces[1:]
-        part = await prove_piece(Slow(MemoryLog(past.store)), pieces[1], stop=lambda: True)
+        part = await prove_piece(Slow(past.store), pieces[1], stop=lambda: True)
         left = left_of(pieces, {0: first, 1: part})
         assert [piece.number for piece in left] == [1, 2]
         assert left[0].after == pieces[1].after + 1

@@ -3,7 +3,7 @@ are any."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from services.cli.inspect_state import PositionUnknown, StateAt, state_at
 from services.cli.moments import Moment, parse_at, parse_position, parse_time, place, written
 from services.events import event_types
 from services.kernel.event import Position
-from services.kernel.log import Log, LogInfo, LogMessage
+from services.kernel.log import Log, LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.reader import END_OF_ENTRY, LogReader, ReadEntry
 from services.kernel.recovery import entries_until
@@ -41,30 +41,16 @@ class Past(NamedTuple):
         return MemoryLog(self.store)
 
 
-class Watched:
+class Watched(MemoryLog):
     """A log that notes where it is read from."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
         self.read_after: list[int] = []
 
-    @property
-    def cell(self) -> str:
-        return self._log.cell
-
-    async def append(self, *_: Any, **__: Any) -> int:
-        raise NotImplementedError
-
-    async def read(self, after: int) -> AsyncIterator[Sequence[LogMessage]]:
+    def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
         self.read_after.append(after)
-        async for batch in self._log.read(after):
-            yield batch
-
-    async def info(self, *, wait_s: float) -> LogInfo:
-        return await self._log.info(wait_s=wait_s)
-
-    async def close(self) -> None:
-        await self._log.close()
+        return super().read(after)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +141,7 @@ def test_places_beyond_the_log_are_refused(past: Past) -> None:
 
 def test_an_answer_behind_a_snapshot_reads_nothing_before_it(past: Past) -> None:
     for at in (None, Moment(past.entries[-1].events[-1].time_us)):
-        log = Watched(past.log)
+        log = Watched(past.store)
 
         async def main(log: Log = log, at: Any = at) -> StateAt:
             return await state_at(log, "wallet", at, None, None, past.folder)
@@ -172,7 +158,7 @@ def test_a_snapshot_that_is_not_as_it_was_named_is_passed_over(past: Past, tmp_p
     folder = SnapshotFolder(tmp_path)
     folder.save(type(sets[0])(sets[0].sequence, forged))
     assert folder.sets()[0].raw["wallet"] != sets[0].raw["wallet"]
-    log = Watched(past.log)
+    log = Watched(past.store)
 
     async def main() -> StateAt:
         return await state_at(log, "wallet", None, None, None, tmp_path)
