@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlalchemy import exists, select, tuple_
 
 from sabot.settlement.v1.events_pb2 import BetsSettled, RoundSettled
-from services.kernel.event import Position
-from services.kernel.projections import Projector
+from services.kernel.projection_reads import ProjectionReads
 from services.settlement.projection import SETTLED_ROUNDS, SETTLEMENTS
 
 MAX_PAGE = 500
@@ -14,20 +13,8 @@ MAX_PAGE = 500
 bets of about 80 bytes."""
 
 
-class SqlSettlementQueries:
+class SqlSettlementQueries(ProjectionReads):
     """Reads of the projection. Every method may raise ProjectionUnavailable."""
-
-    def __init__(self, projector: Projector) -> None:
-        self._projector = projector
-
-    @property
-    def position(self) -> Position:
-        """Everything up to here is in the projection."""
-        return self._projector.position
-
-    async def reached(self, position: Position, wait_s: float) -> bool:
-        """Wait until everything up to `position` is in; whether it was, within `wait_s` seconds."""
-        return await self._projector.reached(position, wait_s)
 
     async def settlement(
         self, round_id: str, partner: str | None, limit: int, after: tuple[str, str] | None
@@ -57,15 +44,14 @@ class SqlSettlementQueries:
 
     async def round_settled(self, round_id: str) -> RoundSettled | None:
         """The marker of a round that is settled whole, or None."""
-        query = select(SETTLED_ROUNDS).where(SETTLED_ROUNDS.c.round_id == round_id)
-        async with self._projector.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        if row is None:
+        rows = await self._rows(select(SETTLED_ROUNDS).where(SETTLED_ROUNDS.c.round_id == round_id))
+        if not rows:
             return None
+        row = rows[0]
         return RoundSettled(
-            table_id=row.table_id,
-            round_id=row.round_id,
-            accounts=row.accounts,
-            bets=row.bets,
-            rule_set_hash=row.rule_set_hash,
+            table_id=row["table_id"],
+            round_id=row["round_id"],
+            accounts=row["accounts"],
+            bets=row["bets"],
+            rule_set_hash=row["rule_set_hash"],
         )

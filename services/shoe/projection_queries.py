@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from google.protobuf.timestamp_pb2 import Timestamp
-from sqlalchemy import RowMapping, Select, exists, select
+from sqlalchemy import RowMapping, exists, select
 
 from sabot.log.v1.entry_pb2 import Position as PositionProto
 from sabot.shoe.v1.floor_service_pb2 import (
@@ -16,7 +14,7 @@ from sabot.shoe.v1.floor_service_pb2 import (
 )
 from services.kernel.databases import position_key, position_of_key
 from services.kernel.event import Position
-from services.kernel.projections import Projector
+from services.kernel.projection_reads import ProjectionReads
 from services.kernel.request_rows import oneof_fields
 from services.shoe.projection import CONSUMABLES, MOVEMENTS, REQUESTS
 
@@ -26,20 +24,8 @@ MAX_PAGE = 1_000
 _OUTCOMES = oneof_fields(FloorOutcome, "outcome")
 
 
-class SqlFloorQueries:
+class SqlFloorQueries(ProjectionReads):
     """Reads of the projection. Every method may raise ProjectionUnavailable."""
-
-    def __init__(self, projector: Projector) -> None:
-        self._projector = projector
-
-    @property
-    def position(self) -> Position:
-        """Everything up to here is in the projection."""
-        return self._projector.position
-
-    async def reached(self, position: Position, wait_s: float) -> bool:
-        """Wait until everything up to `position` is in; whether it was, within `wait_s` seconds."""
-        return await self._projector.reached(position, wait_s)
 
     async def consumables(
         self, kind: int, table_id: str, limit: int, after: str, *, destroyed: bool
@@ -78,8 +64,7 @@ class SqlFloorQueries:
         rows = await self._rows(query.limit(min(limit, MAX_PAGE)))
         if not rows:
             known = select(exists().where(CONSUMABLES.c.consumable_id == consumable_id))
-            async with self._projector.connect() as connection:
-                return [] if (await connection.execute(known)).scalar() else None
+            return [] if await self._value(known) else None
         return [_movement(one) for one in rows]
 
     async def request(self, actor: str, request_id: str) -> tuple[Position, FloorOutcome] | None:
@@ -91,10 +76,6 @@ class SqlFloorQueries:
         """See FloorQueries."""
         rows = await self._rows(REQUESTS.by_position(position))
         return _outcome(rows[0]) if rows else None
-
-    async def _rows(self, query: Select[Any]) -> list[RowMapping]:
-        async with self._projector.connect() as connection:
-            return list((await connection.execute(query)).mappings())
 
 
 def _movement(row: RowMapping) -> ConsumableMovement:

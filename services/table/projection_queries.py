@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from sqlalchemy import RowMapping, Select, select, tuple_
+from sqlalchemy import RowMapping, select, tuple_
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1.entry_pb2 import Position as PositionProto
@@ -25,7 +25,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.databases import position_key, position_of_key
 from services.kernel.event import Position
-from services.kernel.projections import Projector
+from services.kernel.projection_reads import ProjectionReads
 from services.kernel.request_rows import oneof_fields
 from services.table.projection import BETS, REQUESTS, ROUNDS
 from services.table.roads import mark_road
@@ -65,20 +65,8 @@ class BadPageKey(ValueError):
     """A page key that no page ended with."""
 
 
-class SqlTableQueries:
+class SqlTableQueries(ProjectionReads):
     """Reads of the projection. Every method may raise ProjectionUnavailable."""
-
-    def __init__(self, projector: Projector) -> None:
-        self._projector = projector
-
-    @property
-    def position(self) -> Position:
-        """Everything up to here is in the projection."""
-        return self._projector.position
-
-    async def reached(self, position: Position, wait_s: float) -> bool:
-        """Wait until everything up to `position` is in; whether it was, within `wait_s` seconds."""
-        return await self._projector.reached(position, wait_s)
 
     async def round(self, round_id: str) -> Round | None:
         """A round as everyone may see it, or None."""
@@ -170,10 +158,6 @@ class SqlTableQueries:
         request of a partner or operator stands there."""
         rows = await self._rows(REQUESTS.by_position(position))
         return _outcome(rows[0]) if rows else None
-
-    async def _rows(self, query: Select[Any]) -> list[RowMapping]:
-        async with self._projector.connect() as connection:
-            return list((await connection.execute(query)).mappings())
 
 
 def _numbers(key: str, count: int) -> list[int]:

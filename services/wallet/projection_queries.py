@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
-from sqlalchemy import RowMapping, Select, func, select, tuple_
+from sqlalchemy import RowMapping, func, select, tuple_
 
 from sabot.limits.v1.events_pb2 import DepositApproved
 from sabot.log.v1.events_pb2 import InputFailed
@@ -13,7 +13,7 @@ from sabot.partner.v1.partner_service_pb2 import RequestOutcome
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.databases import position_key, position_of_key
 from services.kernel.event import Position
-from services.kernel.projections import Projector
+from services.kernel.projection_reads import ProjectionReads
 from services.kernel.request_rows import oneof_fields
 from services.wallet.projection import ACCOUNTS, JOURNAL, REQUESTS
 
@@ -79,20 +79,8 @@ class JournalKey(NamedTuple):
     leg: int
 
 
-class SqlWalletQueries:
+class SqlWalletQueries(ProjectionReads):
     """Reads of the projection. Every method may raise ProjectionUnavailable."""
-
-    def __init__(self, projector: Projector) -> None:
-        self._projector = projector
-
-    @property
-    def position(self) -> Position:
-        """Everything up to here is in the projection."""
-        return self._projector.position
-
-    async def reached(self, position: Position, wait_s: float) -> bool:
-        """Wait until everything up to `position` is in; whether it was, within `wait_s` seconds."""
-        return await self._projector.reached(position, wait_s)
 
     async def account(self, partner: str, account_id: str) -> AccountRow | None:
         """An account of a partner, or None."""
@@ -153,10 +141,6 @@ class SqlWalletQueries:
         request about an account stands there."""
         rows = await self._rows(REQUESTS.by_position(position))
         return _outcome(rows[0]) if rows else None
-
-    async def _rows(self, query: Select[Any]) -> list[RowMapping]:
-        async with self._projector.connect() as connection:
-            return list((await connection.execute(query)).mappings())
 
 
 def _journal_row(row: RowMapping) -> JournalRow:
