@@ -26,7 +26,7 @@ from services.kernel.event import Event
 from services.kernel.projection_store import positions_table
 from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
 from services.kernel.row_changes import Changes, Key, Row
-from services.wallet.domain.postings import Kind, Posting, postings
+from services.wallet.domain.postings import MOVES, Kind, Posting, postings
 
 REQUEST_KINDS = RequestKinds(
     scopes={
@@ -87,15 +87,6 @@ _STANDINGS: dict[type[Message], wallet_service.AccountState.ValueType] = {
     wallets.AccountBlocked: wallet_service.ACCOUNT_STATE_BLOCKED,
     wallets.AccountUnblocked: wallet_service.ACCOUNT_STATE_OPEN,
 }
-_MOVES: frozenset[type[Message]] = frozenset(
-    (
-        wallets.StakeReserved,
-        wallets.StakeReturned,
-        wallets.PayoutPosted,
-        wallets.FundsDeposited,
-        wallets.FundsWithdrawn,
-    )
-)
 
 
 class WalletProjection:
@@ -122,7 +113,7 @@ class WalletProjection:
             link = requests.answered(event, changes)
             body_type = type(event.body)
             partner = link.partner if link is not None else event.partner
-            if body_type in _MOVES:
+            if body_type in MOVES:
                 self._moved(event, partner, changes)
             elif isinstance(event.body, wallets.AccountOpened):
                 self._opened(event, event.body, partner, changes)
@@ -187,7 +178,7 @@ def _amounts(posting: Posting) -> Row | None:
 
 def _entry(event: Event) -> tuple[str, Key]:
     """What all legs of a journal entry say alike: the account, and the last columns."""
-    body: Any = event.body  # one of _MOVES
+    body: Any = event.body  # one of MOVES
     return body.account_id, (
         body.DESCRIPTOR.full_name,
         getattr(body, "table_id", ""),

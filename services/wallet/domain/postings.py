@@ -10,6 +10,8 @@ Ledger accounts:
 | `house` | a partner, in a currency | stakes lost less winnings paid |
 | `commission` | a partner, in a currency | commission kept from winnings |
 | `external` | a partner, in a currency | the other side of deposits and withdrawals |
+| `receivable` | an account | what it owes after a correction that its cash did not cover |
+| `corrections` | a partner, in a currency | the other side of what corrections give and take |
 
 The postings of an answer sum to zero, so all ledger accounts of a currency always do.
 """
@@ -32,6 +34,12 @@ class Kind(StrEnum):
     HOUSE = "house"
     COMMISSION = "commission"
     EXTERNAL = "external"
+    RECEIVABLE = "receivable"
+    CORRECTIONS = "corrections"
+
+
+OF_ACCOUNTS = frozenset({Kind.CASH, Kind.RESERVED, Kind.RECEIVABLE})
+"""The kinds that belong to a person's account; the others are a partner's."""
 
 
 class Posting(NamedTuple):
@@ -50,6 +58,18 @@ class Posting(NamedTuple):
         """The ledger account's name, such as `cash:acme:a-17:EUR` or `house:acme:EUR`."""
         parts = (self.kind.value, self.partner, self.account_id, self.currency_code)
         return ":".join(part for part in parts if part)
+
+
+MOVES: frozenset[type[Message]] = frozenset(
+    {
+        wallets.StakeReserved,
+        wallets.PayoutPosted,
+        wallets.StakeReturned,
+        wallets.FundsDeposited,
+        wallets.FundsWithdrawn,
+    }
+)
+"""Every answer that may move money. Whoever adds a case to `postings` adds its type here."""
 
 
 def postings(body: Message, partner: str) -> tuple[Posting, ...]:
