@@ -42,6 +42,8 @@ class Role(Enum):
     DEALER = "dealer"
     SUPERVISOR = "supervisor"
     AUDITOR = "auditor"
+    VIEWER = "viewer"
+    """Sees what every operator may see, and does nothing."""
     DEVICE = "device"
     """No person: a scanner, a sensor, a camera. It tells what it sees, and may see what all may."""
 
@@ -194,6 +196,7 @@ DEMO_CALLERS = (
     Caller(operator="dana", roles=frozenset({Role.DEALER})),
     Caller(operator="sam", roles=frozenset({Role.DEALER, Role.SUPERVISOR})),
     Caller(operator="ada", roles=frozenset({Role.AUDITOR})),
+    Caller(operator="vera", roles=frozenset({Role.VIEWER})),
     Caller(operator="wheel-7", roles=frozenset({Role.DEVICE})),
     Caller(operator="scanner-1", roles=frozenset({Role.DEVICE})),
 )

@@ -7,7 +7,7 @@ from sabot.table.v1 import bet_pb2 as bets
 from services.kernel.call import EVERY_ROLE, Call, position_message, rpc
 from services.kernel.edge import Edge
 from services.kernel.errors import Refused
-from services.limits.domain.queries import Unbookable, check, limits_at
+from services.limits.domain.queries import Unbookable, check, exposure_at, limits_at
 from services.refusals.table import (
     BET_NOT_OFFERED,
     NOT_ON_LAYOUT,
@@ -67,3 +67,15 @@ class LimitsServicer:
         return limits.CheckBetsResponse(
             violations=violations, position=position_message(self._edge.position)
         )
+
+    @rpc(roles=EVERY_ROLE)
+    async def get_exposure(
+        self, request: limits.GetExposureRequest, call: Call
+    ) -> limits.GetExposureResponse:
+        """All partners' stakes together: nothing for partners."""
+        del call
+        found = exposure_at(self._edge.state("limits"), request.table_id)
+        if found is None:
+            raise Refused(TABLE_NOT_FOUND, {"table_id": request.table_id})
+        found.position.CopyFrom(position_message(self._edge.position))
+        return found

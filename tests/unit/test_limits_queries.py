@@ -15,7 +15,8 @@ from sabot.table.v1 import events_pb2 as table
 from services.kernel.call import Call
 from services.kernel.errors import Refused
 from services.kernel.tokens import Caller
-from services.limits.domain.queries import Unbookable, check, limits_at
+from services.limits.domain.core import CORE
+from services.limits.domain.queries import Unbookable, check, exposure_at, limits_at
 from services.limits.domain.state import LimitsState
 from services.limits.servicer import LimitsServicer
 from tests.unit.deciding import Deciding
@@ -229,3 +230,29 @@ async def test_get_limits_tells_restrictions_and_the_running_round() -> None:
     assert found.restrictions.max_difference_minor == 500
     assert found.round.round_id == R
     assert found.HasField("position")
+
+
+# ---- what the house may have to pay ------------------------------------------------------------
+
+
+async def test_lim_4_operators_are_told_the_exposure_without_a_limit_of_it_too() -> None:
+    game = round_open(spec(ROULETTE))
+    on(game, "r1", ("b1", "straight", "17", 100), ("b2", "red", "", 700))
+    told = exposure_at(game.state, T)
+    assert told is not None
+    # 17 is black: 35 to 1 on it; on red 700 are won, and less than that.
+    assert (told.round_id, told.accounts, told.stakes_minor) == (R, 1, 800)
+    assert (told.exposure_minor, told.max_exposure_minor) == (3500, 0)
+    assert [(one.bet, one.place, one.bets, one.stakes_minor) for one in told.places] == [
+        ("red", "", 1, 700),
+        ("straight", "17", 1, 100),
+    ]
+    with pytest.raises(Refused):
+        await servicer(game).get_exposure(service.GetExposureRequest(table_id="nowhere"), ACME)
+
+
+def test_lim_4_between_rounds_nothing_is_exposed() -> None:
+    told = exposure_at(
+        Deciding(CORE).given(table.TableOpened(spec=spec(ROULETTE), revision=1)).state, T
+    )
+    assert told == service.GetExposureResponse()

@@ -10,8 +10,9 @@ from sabot.limits.v1 import limits_service_pb2 as service
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.table.v1 import spec_pb2 as specs
 from services.games.registry import NotExpanded, announced, on_layout
+from services.limits.domain.exposure import outcomes_of
 from services.limits.domain.judging import judged
-from services.limits.domain.state import Book, BookStanding, LimitsState, TableLimits
+from services.limits.domain.state import Book, BookStanding, LimitsState, Place, TableLimits
 
 
 class Unbookable(Enum):
@@ -74,6 +75,44 @@ def limits_at(state: LimitsState, table_id: str) -> service.GetLimitsResponse | 
         if book.table_id == table_id:
             found.round.CopyFrom(_round_limits(round_id, book))
     return found
+
+
+def exposure_at(state: LimitsState, table_id: str) -> service.GetExposureResponse | None:
+    """What is held in the running round of a table, and the most that it can come to. Without a
+    position. None: no such open table.
+
+    It is counted anew from the bets, so it is told too where the table has no limit of it."""
+    if table_id not in state.tables:
+        return None
+    told = service.GetExposureResponse()
+    for round_id, book in state.books.items():
+        if book.table_id == table_id:
+            told.CopyFrom(_exposure(round_id, book))
+    return told
+
+
+def _exposure(round_id: str, book: Book) -> service.GetExposureResponse:
+    counted = outcomes_of(book.limits.rule_set)
+    winnings = [0] * counted.count
+    places: dict[Place, list[int]] = {}
+    for holding in book.holdings.values():
+        for held in holding.bets.values():
+            places.setdefault(held.place, []).append(held.stake_minor)
+            for outcome, minor in counted.winnings(*held.place, held.stake_minor):
+                winnings[outcome] += minor
+    return service.GetExposureResponse(
+        round_id=round_id,
+        accounts=len(book.holdings),
+        stakes_minor=sum(sum(stakes) for stakes in places.values()),
+        exposure_minor=max(winnings, default=0),
+        max_exposure_minor=book.limits.max_exposure_minor,
+        places=[
+            service.StakesOnPlace(
+                bet=place[0], place=place[1], bets=len(stakes), stakes_minor=sum(stakes)
+            )
+            for place, stakes in sorted(places.items())
+        ],
+    )
 
 
 def _book_at(state: LimitsState, table_id: str) -> Book | None:

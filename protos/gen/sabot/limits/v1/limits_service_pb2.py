@@ -29,7 +29,7 @@ from sabot.table.v1 import bet_pb2 as sabot_dot_table_dot_v1_dot_bet__pb2
 from sabot.table.v1 import spec_pb2 as sabot_dot_table_dot_v1_dot_spec__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$sabot/limits/v1/limits_service.proto\x12\x0fsabot.limits.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1csabot/limits/v1/events.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x18sabot/table/v1/bet.proto\x1a\x19sabot/table/v1/spec.proto\"F\n\x10GetLimitsRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\":\n\x08RoundBet\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\x12\x13\n\x0brounds_left\x18\x03 \x01(\r\"m\n\x0bRoundLimits\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x15\n\rround_in_shoe\x18\x02 \x01(\r\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\'\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x19.sabot.limits.v1.RoundBet\"\xc8\x01\n\x11GetLimitsResponse\x12(\n\x06limits\x18\x01 \x03(\x0b\x32\x18.sabot.table.v1.BetLimit\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x32\n\x0crestrictions\x18\x03 \x01(\x0b\x32\x1c.sabot.table.v1.Restrictions\x12+\n\x05round\x18\x04 \x01(\x0b\x32\x1c.sabot.limits.v1.RoundLimits\"\xa6\x01\n\x10\x43heckBetsRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x34\n\x04\x62\x65ts\x18\x03 \x03(\x0b\x32\x1a.sabot.table.v1.BetRequestB\n\xbaH\x07\x92\x01\x04\x08\x01\x10 \"m\n\x11\x43heckBetsResponse\x12.\n\nviolations\x18\x01 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position2\xb7\x01\n\rLimitsService\x12R\n\tGetLimits\x12!.sabot.limits.v1.GetLimitsRequest\x1a\".sabot.limits.v1.GetLimitsResponse\x12R\n\tCheckBets\x12!.sabot.limits.v1.CheckBetsRequest\x1a\".sabot.limits.v1.CheckBetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$sabot/limits/v1/limits_service.proto\x12\x0fsabot.limits.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1csabot/limits/v1/events.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x18sabot/table/v1/bet.proto\x1a\x19sabot/table/v1/spec.proto\"F\n\x10GetLimitsRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\":\n\x08RoundBet\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\x12\x13\n\x0brounds_left\x18\x03 \x01(\r\"m\n\x0bRoundLimits\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x15\n\rround_in_shoe\x18\x02 \x01(\r\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\'\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x19.sabot.limits.v1.RoundBet\"\xc8\x01\n\x11GetLimitsResponse\x12(\n\x06limits\x18\x01 \x03(\x0b\x32\x18.sabot.table.v1.BetLimit\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x32\n\x0crestrictions\x18\x03 \x01(\x0b\x32\x1c.sabot.table.v1.Restrictions\x12+\n\x05round\x18\x04 \x01(\x0b\x32\x1c.sabot.limits.v1.RoundLimits\"\xa6\x01\n\x10\x43heckBetsRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x34\n\x04\x62\x65ts\x18\x03 \x03(\x0b\x32\x1a.sabot.table.v1.BetRequestB\n\xbaH\x07\x92\x01\x04\x08\x01\x10 \"m\n\x11\x43heckBetsResponse\x12.\n\nviolations\x18\x01 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\"H\n\x12GetExposureRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"O\n\rStakesOnPlace\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\r\n\x05place\x18\x02 \x01(\t\x12\x0c\n\x04\x62\x65ts\x18\x03 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x04 \x01(\x03\"\xdd\x01\n\x13GetExposureResponse\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x02 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x03 \x01(\x03\x12\x16\n\x0e\x65xposure_minor\x18\x04 \x01(\x03\x12\x1a\n\x12max_exposure_minor\x18\x05 \x01(\x03\x12.\n\x06places\x18\x06 \x03(\x0b\x32\x1e.sabot.limits.v1.StakesOnPlace\x12(\n\x08position\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position2\x91\x02\n\rLimitsService\x12R\n\tGetLimits\x12!.sabot.limits.v1.GetLimitsRequest\x1a\".sabot.limits.v1.GetLimitsResponse\x12R\n\tCheckBets\x12!.sabot.limits.v1.CheckBetsRequest\x1a\".sabot.limits.v1.CheckBetsResponse\x12X\n\x0bGetExposure\x12#.sabot.limits.v1.GetExposureRequest\x1a$.sabot.limits.v1.GetExposureResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,6 +44,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKBETSREQUEST'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
   _globals['_CHECKBETSREQUEST'].fields_by_name['bets']._loaded_options = None
   _globals['_CHECKBETSREQUEST'].fields_by_name['bets']._serialized_options = b'\272H\007\222\001\004\010\001\020 '
+  _globals['_GETEXPOSUREREQUEST'].fields_by_name['table_id']._loaded_options = None
+  _globals['_GETEXPOSUREREQUEST'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
   _globals['_GETLIMITSREQUEST']._serialized_start=195
   _globals['_GETLIMITSREQUEST']._serialized_end=265
   _globals['_ROUNDBET']._serialized_start=267
@@ -56,6 +58,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKBETSREQUEST']._serialized_end=808
   _globals['_CHECKBETSRESPONSE']._serialized_start=810
   _globals['_CHECKBETSRESPONSE']._serialized_end=919
-  _globals['_LIMITSSERVICE']._serialized_start=922
-  _globals['_LIMITSSERVICE']._serialized_end=1105
+  _globals['_GETEXPOSUREREQUEST']._serialized_start=921
+  _globals['_GETEXPOSUREREQUEST']._serialized_end=993
+  _globals['_STAKESONPLACE']._serialized_start=995
+  _globals['_STAKESONPLACE']._serialized_end=1074
+  _globals['_GETEXPOSURERESPONSE']._serialized_start=1077
+  _globals['_GETEXPOSURERESPONSE']._serialized_end=1298
+  _globals['_LIMITSSERVICE']._serialized_start=1301
+  _globals['_LIMITSSERVICE']._serialized_end=1574
 # @@protoc_insertion_point(module_scope)

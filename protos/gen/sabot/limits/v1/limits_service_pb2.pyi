@@ -215,3 +215,109 @@ class CheckBetsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CheckBetsResponse: _TypeAlias = CheckBetsResponse  # noqa: Y015
+
+@_typing.final
+class GetExposureRequest(_message.Message):
+    """Request of GetExposure."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetExposureRequest: _TypeAlias = GetExposureRequest  # noqa: Y015
+
+@_typing.final
+class StakesOnPlace(_message.Message):
+    """All stakes on one place of the layout."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BET_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    BETS_FIELD_NUMBER: _builtins.int
+    STAKES_MINOR_FIELD_NUMBER: _builtins.int
+    bet: _builtins.str
+    """The kind of bet."""
+    place: _builtins.str
+    """Where on the layout; empty where the kind has one place only."""
+    bets: _builtins.int
+    """How many bets."""
+    stakes_minor: _builtins.int
+    """Their stakes together, minor units."""
+    def __init__(
+        self,
+        *,
+        bet: _builtins.str = ...,
+        place: _builtins.str = ...,
+        bets: _builtins.int = ...,
+        stakes_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "bets", b"bets", "place", b"place", "stakes_minor", b"stakes_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StakesOnPlace: _TypeAlias = StakesOnPlace  # noqa: Y015
+
+@_typing.final
+class GetExposureResponse(_message.Message):
+    """Response of GetExposure."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNTS_FIELD_NUMBER: _builtins.int
+    STAKES_MINOR_FIELD_NUMBER: _builtins.int
+    EXPOSURE_MINOR_FIELD_NUMBER: _builtins.int
+    MAX_EXPOSURE_MINOR_FIELD_NUMBER: _builtins.int
+    PLACES_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    """The running round; empty: none is, and everything else is empty too."""
+    accounts: _builtins.int
+    """How many accounts have bets in it."""
+    stakes_minor: _builtins.int
+    """All stakes together, minor units."""
+    exposure_minor: _builtins.int
+    """The most that its outcomes can make the house pay above the stakes, minor units."""
+    max_exposure_minor: _builtins.int
+    """The greatest exposure that the table allows, minor units; 0: any."""
+    @_builtins.property
+    def places(self) -> _containers.RepeatedCompositeFieldContainer[Global___StakesOnPlace]:
+        """By bet id and place."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """The answer holds at this position."""
+
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        accounts: _builtins.int = ...,
+        stakes_minor: _builtins.int = ...,
+        exposure_minor: _builtins.int = ...,
+        max_exposure_minor: _builtins.int = ...,
+        places: _abc.Iterable[Global___StakesOnPlace] | None = ...,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounts", b"accounts", "exposure_minor", b"exposure_minor", "max_exposure_minor", b"max_exposure_minor", "places", b"places", "position", b"position", "round_id", b"round_id", "stakes_minor", b"stakes_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetExposureResponse: _TypeAlias = GetExposureResponse  # noqa: Y015

@@ -45,6 +45,11 @@ class LimitsServiceStub:
                 request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.CheckBetsRequest.SerializeToString,
                 response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.CheckBetsResponse.FromString,
                 _registered_method=True)
+        self.GetExposure = channel.unary_unary(
+                '/sabot.limits.v1.LimitsService/GetExposure',
+                request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureRequest.SerializeToString,
+                response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureResponse.FromString,
+                _registered_method=True)
 
 
 class LimitsServiceServicer:
@@ -65,6 +70,14 @@ class LimitsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetExposure(self, request, context):
+        """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
+        It tells of every partner's bets together. Any role but device.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LimitsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +90,11 @@ def add_LimitsServiceServicer_to_server(servicer, server):
                     servicer.CheckBets,
                     request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.CheckBetsRequest.FromString,
                     response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.CheckBetsResponse.SerializeToString,
+            ),
+            'GetExposure': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExposure,
+                    request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureRequest.FromString,
+                    response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +152,33 @@ class LimitsService:
             '/sabot.limits.v1.LimitsService/CheckBets',
             sabot_dot_limits_dot_v1_dot_limits__service__pb2.CheckBetsRequest.SerializeToString,
             sabot_dot_limits_dot_v1_dot_limits__service__pb2.CheckBetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExposure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.limits.v1.LimitsService/GetExposure',
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureRequest.SerializeToString,
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureResponse.FromString,
             options,
             channel_credentials,
             insecure,

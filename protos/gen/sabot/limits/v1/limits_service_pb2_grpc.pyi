@@ -37,6 +37,10 @@ class LimitsServiceStub:
     """The limits in force at a table."""
     CheckBets: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.CheckBetsRequest, _limits_service_pb2.CheckBetsResponse]
     """Judges bets of an account as PlaceBets would at this moment, and places none."""
+    GetExposure: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.GetExposureRequest, _limits_service_pb2.GetExposureResponse]
+    """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
+    It tells of every partner's bets together. Any role but device.
+    """
 
 @_typing.type_check_only
 class LimitsServiceAsyncStub(LimitsServiceStub):
@@ -47,6 +51,10 @@ class LimitsServiceAsyncStub(LimitsServiceStub):
     """The limits in force at a table."""
     CheckBets: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.CheckBetsRequest, _limits_service_pb2.CheckBetsResponse]  # type: ignore[assignment]
     """Judges bets of an account as PlaceBets would at this moment, and places none."""
+    GetExposure: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.GetExposureRequest, _limits_service_pb2.GetExposureResponse]  # type: ignore[assignment]
+    """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
+    It tells of every partner's bets together. Any role but device.
+    """
 
 class LimitsServiceServicer(metaclass=_abc_1.ABCMeta):
     """What may be staked."""
@@ -66,5 +74,15 @@ class LimitsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_limits_service_pb2.CheckBetsResponse, _abc.Awaitable[_limits_service_pb2.CheckBetsResponse]]:
         """Judges bets of an account as PlaceBets would at this moment, and places none."""
+
+    @_abc_1.abstractmethod
+    def GetExposure(
+        self,
+        request: _limits_service_pb2.GetExposureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limits_service_pb2.GetExposureResponse, _abc.Awaitable[_limits_service_pb2.GetExposureResponse]]:
+        """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
+        It tells of every partner's bets together. Any role but device.
+        """
 
 def add_LimitsServiceServicer_to_server(servicer: LimitsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
