@@ -4,6 +4,7 @@ baccarat, verified at its end."""
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -45,3 +46,20 @@ def test_all_games_play_at_once_on_a_folder_that_held_only_baccarat(tmp_path: Pa
     )
     assert found, verdict
     assert int(found.group(1)) >= rounds
+    leave_the_verification_out(tmp_path / "data")
+
+
+def leave_the_verification_out(data: Path) -> None:
+    """Verified is the folder's whole history: what was played before makes it last, and Ctrl-C ends
+    it."""
+    command = [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data)]
+    with subprocess.Popen(
+        [*command, "--rounds", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("stopped; every answer is decided again"):
+                process.send_signal(signal.SIGINT)
+                break
+        rest, errors = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, rest, errors) == (1, "", "")
