@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.money.v1 import money_pb2 as _money_pb2
@@ -323,6 +324,7 @@ class DebitRequest(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     RULE_SET_HASH_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
     transaction_id: _builtins.str
     """Sabot's id of this movement, the same in every repeat."""
     account_id: _builtins.str
@@ -343,6 +345,12 @@ class DebitRequest(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets whose stakes these are, their sum is the amount; none for a correction."""
 
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """When Sabot ordered it, the same in every repeat: by this time, and by no clock of the wallet's, the
+        movement belongs to a period when both sides compare their books.
+        """
+
     def __init__(
         self,
         *,
@@ -354,10 +362,11 @@ class DebitRequest(_message.Message):
         reason: Global___DebitReason.ValueType = ...,
         rule_set_hash: _builtins.bytes = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount", b"amount", "bets", b"bets", "reason", b"reason", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "transaction_id", b"transaction_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount", b"amount", "bets", b"bets", "reason", b"reason", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "time", b"time", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -423,6 +432,7 @@ class CreditRequest(_message.Message):
     BETS_FIELD_NUMBER: _builtins.int
     DEBIT_TRANSACTION_IDS_FIELD_NUMBER: _builtins.int
     ROUND_ENDED_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
     transaction_id: _builtins.str
     """Sabot's id of this movement, the same in every repeat."""
     account_id: _builtins.str
@@ -451,6 +461,12 @@ class CreditRequest(_message.Message):
     def debit_transaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The debits that it refers to, of this account and round, each once."""
 
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """When Sabot ordered it, the same in every repeat: by this time, and by no clock of the wallet's, the
+        movement belongs to a period when both sides compare their books.
+        """
+
     def __init__(
         self,
         *,
@@ -464,10 +480,11 @@ class CreditRequest(_message.Message):
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         debit_transaction_ids: _abc.Iterable[_builtins.str] | None = ...,
         round_ended: _builtins.bool = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount", b"amount", "bets", b"bets", "debit_transaction_ids", b"debit_transaction_ids", "reason", b"reason", "round_ended", b"round_ended", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "transaction_id", b"transaction_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount", b"amount", "bets", b"bets", "debit_transaction_ids", b"debit_transaction_ids", "reason", b"reason", "round_ended", b"round_ended", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "time", b"time", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -532,6 +549,7 @@ class RollbackRequest(_message.Message):
     RULE_SET_HASH_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     DEBIT_TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
     transaction_id: _builtins.str
     """Sabot's id of this rollback, the same in every repeat; not the debit's."""
     account_id: _builtins.str
@@ -554,6 +572,12 @@ class RollbackRequest(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets of the debit."""
 
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """When Sabot ordered it, the same in every repeat: by this time, and by no clock of the wallet's, the
+        movement belongs to a period when both sides compare their books.
+        """
+
     def __init__(
         self,
         *,
@@ -566,10 +590,11 @@ class RollbackRequest(_message.Message):
         rule_set_hash: _builtins.bytes = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         debit_transaction_id: _builtins.str = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount", b"amount", "bets", b"bets", "debit_transaction_id", b"debit_transaction_id", "reason", b"reason", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "transaction_id", b"transaction_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount", b"amount", "bets", b"bets", "debit_transaction_id", b"debit_transaction_id", "reason", b"reason", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "time", b"time", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,6 +5,7 @@ isort:skip_file
 
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.money.v1 import money_pb2 as _money_pb2
@@ -403,21 +404,35 @@ class GetBalanceRequest(_message.Message):
 
     ACCOUNT_ID_FIELD_NUMBER: _builtins.int
     AT_LEAST_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    AT_TIME_FIELD_NUMBER: _builtins.int
     account_id: _builtins.str
     """The account."""
     @_builtins.property
     def at_least(self) -> _entry_pb2.Position:
         """Answer only once the log is read up to here."""
 
+    @_builtins.property
+    def at(self) -> _entry_pb2.Position:
+        """What the account had after everything up to this position, from the journal; not together with
+        `at_time`. The state is told as it is now.
+        """
+
+    @_builtins.property
+    def at_time(self) -> _timestamp_pb2.Timestamp:
+        """What the account had after everything up to this time, from the journal."""
+
     def __init__(
         self,
         *,
         account_id: _builtins.str = ...,
         at_least: _entry_pb2.Position | None = ...,
+        at: _entry_pb2.Position | None = ...,
+        at_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["at_least", b"at_least"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "at_least", b"at_least", "at_time", b"at_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "at_least", b"at_least"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "at", b"at", "at_least", b"at_least", "at_time", b"at_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
