@@ -14,6 +14,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as table_floor
 from sabot.table.v1 import risk_events_pb2 as table_risk
 from sabot.wallet.v1 import events_pb2 as wallet
+from sabot.wallet.v1 import seamless_events_pb2 as wallet_seamless
 from services.kernel.entry import EventTypes
 
 SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
@@ -21,10 +22,12 @@ SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
 
 
 def event_types() -> EventTypes:
-    """Every message of every service's `events.proto`, and of the files for the floor and risk."""
+    """Every message of every service's `events.proto`, and of the files for the floor, for risk and
+    for seamless wallets."""
     tables = (table, table_floor, table_risk)
     shoes = (shoe, shoe_floor)
-    modules = (*tables, limits, wallet, *shoes, rules, settlement, audit)
+    wallets = (wallet, wallet_seamless)
+    modules = (*tables, limits, *wallets, *shoes, rules, settlement, audit)
     return EventTypes(
         GetMessageClass(descriptor)
         for module in modules

@@ -96,6 +96,60 @@ TOO_MANY_ACCOUNTS = Reason(
     "The partner has as many accounts as it may.",
     "Le partenaire a atteint son nombre maximal de comptes.",
 )
+BALANCE_AT_PARTNER = Reason(
+    "BALANCE_AT_PARTNER",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The partner holds the money of {account_id} itself: nothing is paid in or out here.",
+    "Le partenaire détient lui-même l'argent de {account_id} : rien n'est versé ni retiré ici.",
+)
+PARTNER_LIMIT = Reason(
+    "PARTNER_LIMIT",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The partner's wallet declined the stakes: a limit of the partner's.",
+    "Le portefeuille du partenaire a refusé les mises : une limite du partenaire.",
+)
+PARTNER_DECLINED = Reason(
+    "PARTNER_DECLINED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The partner's wallet declined the stakes.",
+    "Le portefeuille du partenaire a refusé les mises.",
+)
+PARTNER_UNANSWERED = Reason(
+    "PARTNER_UNANSWERED",
+    _Code.ABORTED,
+    Retry.NEVER,
+    "The partner's wallet has not answered in time. The bets are not on; what it may have taken"
+    " goes back.",
+    "Le portefeuille du partenaire n'a pas répondu à temps. Les paris n'ont pas lieu ; ce qu'il a"
+    " pu prélever est rendu.",
+)
+PARTNER_OVERDUE = Reason(
+    "PARTNER_OVERDUE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The partner's wallet leaves too many movements unconfirmed; no stakes are asked of it.",
+    "Le portefeuille du partenaire laisse trop de mouvements sans confirmation ; aucune mise ne lui"
+    " est demandée.",
+)
+PARTNER_CONTRADICTS = Reason(
+    "PARTNER_CONTRADICTS",
+    _Code.ABORTED,
+    Retry.NEVER,
+    "The partner's wallet answered what cannot be. The bets are not on; what it may have taken goes"
+    " back, and operators are alarmed.",
+    "Le portefeuille du partenaire a donné une réponse impossible. Les paris n'ont pas lieu ; ce"
+    " qu'il a pu prélever est rendu et les opérateurs sont alertés.",
+)
+WITHDRAWN_EARLY = Reason(
+    "WITHDRAWN_EARLY",
+    _Code.ABORTED,
+    Retry.NEVER,
+    "The bets were withdrawn before the partner's wallet had answered.",
+    "Les paris ont été retirés avant la réponse du portefeuille du partenaire.",
+)
 DECISION_FAILED = Reason(
     "DECISION_FAILED",
     _Code.INTERNAL,
@@ -119,6 +173,13 @@ REASONS = (
     BALANCE_TOO_LARGE,
     STAKES_SEALED,
     TOO_MANY_ACCOUNTS,
+    BALANCE_AT_PARTNER,
+    PARTNER_LIMIT,
+    PARTNER_DECLINED,
+    PARTNER_UNANSWERED,
+    PARTNER_OVERDUE,
+    PARTNER_CONTRADICTS,
+    WITHDRAWN_EARLY,
     DECISION_FAILED,
 )
 
@@ -138,6 +199,13 @@ DECLINES: Mapping[int, Reason] = {
     wallet.DECLINE_STAKES_SEALED: STAKES_SEALED,
     wallet.DECLINE_FAILED: DECISION_FAILED,
     wallet.DECLINE_TOO_MANY_ACCOUNTS: TOO_MANY_ACCOUNTS,
+    wallet.DECLINE_BALANCE_AT_PARTNER: BALANCE_AT_PARTNER,
+    wallet.DECLINE_PARTNER_LIMIT: PARTNER_LIMIT,
+    wallet.DECLINE_PARTNER_DECLINED: PARTNER_DECLINED,
+    wallet.DECLINE_PARTNER_UNANSWERED: PARTNER_UNANSWERED,
+    wallet.DECLINE_PARTNER_OVERDUE: PARTNER_OVERDUE,
+    wallet.DECLINE_PARTNER_CONTRADICTS: PARTNER_CONTRADICTS,
+    wallet.DECLINE_WITHDRAWN: WITHDRAWN_EARLY,
 }
 """Every `sabot.wallet.v1.Decline` but the unspecified one."""
 

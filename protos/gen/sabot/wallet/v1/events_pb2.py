@@ -22,60 +22,61 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 from sabot.table.v1 import bet_pb2 as sabot_dot_table_dot_v1_dot_bet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/wallet/v1/events.proto\x12\x0fsabot.wallet.v1\x1a\x18sabot/table/v1/bet.proto\"b\n\x0bOpenAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\"L\n\x0c\x43loseAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"L\n\x0c\x42lockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"N\n\x0eUnblockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"t\n\x07\x44\x65posit\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\"u\n\x08Withdraw\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\":\n\rAccountOpened\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x15\n\rcurrency_code\x18\x02 \x01(\t\"#\n\rAccountClosed\x12\x12\n\naccount_id\x18\x01 \x01(\t\"$\n\x0e\x41\x63\x63ountBlocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"&\n\x10\x41\x63\x63ountUnblocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"k\n\x16\x41\x63\x63ountRequestDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12)\n\x07\x64\x65\x63line\x18\x03 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\"g\n\x10\x44\x65positRequested\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsDeposited\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsWithdrawn\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"\xbb\x01\n\rStakeReserved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xcf\x01\n\rStakeDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12)\n\x07\x64\x65\x63line\x18\x06 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xd8\x01\n\rStakeReturned\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12-\n\x06reason\x18\x07 \x01(\x0e\x32\x1d.sabot.wallet.v1.ReturnReason\x12\x12\n\npartner_id\x18\x08 \x01(\t\"X\n\x0cStakesSealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xb6\x01\n\x0cPayoutPosted\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x13\n\x0bstake_minor\x18\x06 \x01(\x03\x12\x14\n\x0cpayout_minor\x18\x07 \x01(\x03\x12\x18\n\x10\x63ommission_minor\x18\x08 \x01(\x03\"/\n\tRoundPaid\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\"3\n\rRoundReturned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xd2\x03\n\x07\x44\x65\x63line\x12\x17\n\x13\x44\x45\x43LINE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x43LINE_REQUEST_ID_REUSED\x10\x01\x12\x1b\n\x17\x44\x45\x43LINE_REQUEST_EXPIRED\x10\x02\x12\x1c\n\x18\x44\x45\x43LINE_REQUEST_ID_AHEAD\x10\x03\x12\x1b\n\x17\x44\x45\x43LINE_UNKNOWN_ACCOUNT\x10\x04\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_CLOSED\x10\x05\x12\x1b\n\x17\x44\x45\x43LINE_ACCOUNT_BLOCKED\x10\x06\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_EXISTS\x10\x07\x12\x1d\n\x19\x44\x45\x43LINE_CURRENCY_MISMATCH\x10\x08\x12\x1e\n\x1a\x44\x45\x43LINE_INSUFFICIENT_FUNDS\x10\t\x12\x1d\n\x19\x44\x45\x43LINE_BALANCE_TOO_LARGE\x10\n\x12\x1d\n\x19\x44\x45\x43LINE_ACCOUNT_NOT_EMPTY\x10\x0b\x12\x17\n\x13\x44\x45\x43LINE_NOT_BLOCKED\x10\x0c\x12\x19\n\x15\x44\x45\x43LINE_STAKES_SEALED\x10\r\x12\x12\n\x0e\x44\x45\x43LINE_FAILED\x10\x0e\x12\x1d\n\x19\x44\x45\x43LINE_TOO_MANY_ACCOUNTS\x10\x0f*|\n\x0cReturnReason\x12\x1d\n\x19RETURN_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17RETURN_REASON_WITHDRAWN\x10\x01\x12\x18\n\x14RETURN_REASON_VOIDED\x10\x02\x12\x16\n\x12RETURN_REASON_LATE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/wallet/v1/events.proto\x12\x0fsabot.wallet.v1\x1a\x18sabot/log/v1/entry.proto\x1a\x18sabot/table/v1/bet.proto\"b\n\x0bOpenAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\"L\n\x0c\x43loseAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"L\n\x0c\x42lockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"N\n\x0eUnblockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"t\n\x07\x44\x65posit\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\"u\n\x08Withdraw\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\":\n\rAccountOpened\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x15\n\rcurrency_code\x18\x02 \x01(\t\"#\n\rAccountClosed\x12\x12\n\naccount_id\x18\x01 \x01(\t\"$\n\x0e\x41\x63\x63ountBlocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"&\n\x10\x41\x63\x63ountUnblocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"k\n\x16\x41\x63\x63ountRequestDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12)\n\x07\x64\x65\x63line\x18\x03 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\"g\n\x10\x44\x65positRequested\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsDeposited\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsWithdrawn\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"\x83\x02\n\rStakeReserved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\x12-\n\rwaiting_since\x18\x15 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x92\x02\n\rStakeDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12)\n\x07\x64\x65\x63line\x18\x06 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\x12-\n\rwaiting_since\x18\x15 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\npartner_id\x18\x16 \x01(\t\"\xf1\x01\n\rStakeReturned\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12-\n\x06reason\x18\x07 \x01(\x0e\x32\x1d.sabot.wallet.v1.ReturnReason\x12\x12\n\npartner_id\x18\x08 \x01(\t\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\"X\n\x0cStakesSealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xdb\x01\n\x0cPayoutPosted\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x13\n\x0bstake_minor\x18\x06 \x01(\x03\x12\x14\n\x0cpayout_minor\x18\x07 \x01(\x03\x12\x18\n\x10\x63ommission_minor\x18\x08 \x01(\x03\x12\x0b\n\x03\x64ue\x18\x14 \x01(\x08\x12\x16\n\x0etransaction_id\x18\x15 \x01(\t\"/\n\tRoundPaid\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\"3\n\rRoundReturned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xa0\x05\n\x07\x44\x65\x63line\x12\x17\n\x13\x44\x45\x43LINE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x43LINE_REQUEST_ID_REUSED\x10\x01\x12\x1b\n\x17\x44\x45\x43LINE_REQUEST_EXPIRED\x10\x02\x12\x1c\n\x18\x44\x45\x43LINE_REQUEST_ID_AHEAD\x10\x03\x12\x1b\n\x17\x44\x45\x43LINE_UNKNOWN_ACCOUNT\x10\x04\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_CLOSED\x10\x05\x12\x1b\n\x17\x44\x45\x43LINE_ACCOUNT_BLOCKED\x10\x06\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_EXISTS\x10\x07\x12\x1d\n\x19\x44\x45\x43LINE_CURRENCY_MISMATCH\x10\x08\x12\x1e\n\x1a\x44\x45\x43LINE_INSUFFICIENT_FUNDS\x10\t\x12\x1d\n\x19\x44\x45\x43LINE_BALANCE_TOO_LARGE\x10\n\x12\x1d\n\x19\x44\x45\x43LINE_ACCOUNT_NOT_EMPTY\x10\x0b\x12\x17\n\x13\x44\x45\x43LINE_NOT_BLOCKED\x10\x0c\x12\x19\n\x15\x44\x45\x43LINE_STAKES_SEALED\x10\r\x12\x12\n\x0e\x44\x45\x43LINE_FAILED\x10\x0e\x12\x1d\n\x19\x44\x45\x43LINE_TOO_MANY_ACCOUNTS\x10\x0f\x12\x1e\n\x1a\x44\x45\x43LINE_BALANCE_AT_PARTNER\x10\x14\x12\x19\n\x15\x44\x45\x43LINE_PARTNER_LIMIT\x10\x15\x12\x1c\n\x18\x44\x45\x43LINE_PARTNER_DECLINED\x10\x16\x12\x1e\n\x1a\x44\x45\x43LINE_PARTNER_UNANSWERED\x10\x17\x12\x1b\n\x17\x44\x45\x43LINE_PARTNER_OVERDUE\x10\x18\x12\x1f\n\x1b\x44\x45\x43LINE_PARTNER_CONTRADICTS\x10\x19\x12\x15\n\x11\x44\x45\x43LINE_WITHDRAWN\x10\x1a*|\n\x0cReturnReason\x12\x1d\n\x19RETURN_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17RETURN_REASON_WITHDRAWN\x10\x01\x12\x18\n\x14RETURN_REASON_VOIDED\x10\x02\x12\x16\n\x12RETURN_REASON_LATE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.wallet.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DECLINE']._serialized_start=2240
-  _globals['_DECLINE']._serialized_end=2706
-  _globals['_RETURNREASON']._serialized_start=2708
-  _globals['_RETURNREASON']._serialized_end=2832
-  _globals['_OPENACCOUNT']._serialized_start=75
-  _globals['_OPENACCOUNT']._serialized_end=173
-  _globals['_CLOSEACCOUNT']._serialized_start=175
-  _globals['_CLOSEACCOUNT']._serialized_end=251
-  _globals['_BLOCKACCOUNT']._serialized_start=253
-  _globals['_BLOCKACCOUNT']._serialized_end=329
-  _globals['_UNBLOCKACCOUNT']._serialized_start=331
-  _globals['_UNBLOCKACCOUNT']._serialized_end=409
-  _globals['_DEPOSIT']._serialized_start=411
-  _globals['_DEPOSIT']._serialized_end=527
-  _globals['_WITHDRAW']._serialized_start=529
-  _globals['_WITHDRAW']._serialized_end=646
-  _globals['_ACCOUNTOPENED']._serialized_start=648
-  _globals['_ACCOUNTOPENED']._serialized_end=706
-  _globals['_ACCOUNTCLOSED']._serialized_start=708
-  _globals['_ACCOUNTCLOSED']._serialized_end=743
-  _globals['_ACCOUNTBLOCKED']._serialized_start=745
-  _globals['_ACCOUNTBLOCKED']._serialized_end=781
-  _globals['_ACCOUNTUNBLOCKED']._serialized_start=783
-  _globals['_ACCOUNTUNBLOCKED']._serialized_end=821
-  _globals['_ACCOUNTREQUESTDECLINED']._serialized_start=823
-  _globals['_ACCOUNTREQUESTDECLINED']._serialized_end=930
-  _globals['_DEPOSITREQUESTED']._serialized_start=932
-  _globals['_DEPOSITREQUESTED']._serialized_end=1035
-  _globals['_FUNDSDEPOSITED']._serialized_start=1037
-  _globals['_FUNDSDEPOSITED']._serialized_end=1138
-  _globals['_FUNDSWITHDRAWN']._serialized_start=1140
-  _globals['_FUNDSWITHDRAWN']._serialized_end=1241
-  _globals['_STAKERESERVED']._serialized_start=1244
-  _globals['_STAKERESERVED']._serialized_end=1431
-  _globals['_STAKEDECLINED']._serialized_start=1434
-  _globals['_STAKEDECLINED']._serialized_end=1641
-  _globals['_STAKERETURNED']._serialized_start=1644
-  _globals['_STAKERETURNED']._serialized_end=1860
-  _globals['_STAKESSEALED']._serialized_start=1862
-  _globals['_STAKESSEALED']._serialized_end=1950
-  _globals['_PAYOUTPOSTED']._serialized_start=1953
-  _globals['_PAYOUTPOSTED']._serialized_end=2135
-  _globals['_ROUNDPAID']._serialized_start=2137
-  _globals['_ROUNDPAID']._serialized_end=2184
-  _globals['_ROUNDRETURNED']._serialized_start=2186
-  _globals['_ROUNDRETURNED']._serialized_end=2237
+  _globals['_DECLINE']._serialized_start=2467
+  _globals['_DECLINE']._serialized_end=3139
+  _globals['_RETURNREASON']._serialized_start=3141
+  _globals['_RETURNREASON']._serialized_end=3265
+  _globals['_OPENACCOUNT']._serialized_start=101
+  _globals['_OPENACCOUNT']._serialized_end=199
+  _globals['_CLOSEACCOUNT']._serialized_start=201
+  _globals['_CLOSEACCOUNT']._serialized_end=277
+  _globals['_BLOCKACCOUNT']._serialized_start=279
+  _globals['_BLOCKACCOUNT']._serialized_end=355
+  _globals['_UNBLOCKACCOUNT']._serialized_start=357
+  _globals['_UNBLOCKACCOUNT']._serialized_end=435
+  _globals['_DEPOSIT']._serialized_start=437
+  _globals['_DEPOSIT']._serialized_end=553
+  _globals['_WITHDRAW']._serialized_start=555
+  _globals['_WITHDRAW']._serialized_end=672
+  _globals['_ACCOUNTOPENED']._serialized_start=674
+  _globals['_ACCOUNTOPENED']._serialized_end=732
+  _globals['_ACCOUNTCLOSED']._serialized_start=734
+  _globals['_ACCOUNTCLOSED']._serialized_end=769
+  _globals['_ACCOUNTBLOCKED']._serialized_start=771
+  _globals['_ACCOUNTBLOCKED']._serialized_end=807
+  _globals['_ACCOUNTUNBLOCKED']._serialized_start=809
+  _globals['_ACCOUNTUNBLOCKED']._serialized_end=847
+  _globals['_ACCOUNTREQUESTDECLINED']._serialized_start=849
+  _globals['_ACCOUNTREQUESTDECLINED']._serialized_end=956
+  _globals['_DEPOSITREQUESTED']._serialized_start=958
+  _globals['_DEPOSITREQUESTED']._serialized_end=1061
+  _globals['_FUNDSDEPOSITED']._serialized_start=1063
+  _globals['_FUNDSDEPOSITED']._serialized_end=1164
+  _globals['_FUNDSWITHDRAWN']._serialized_start=1166
+  _globals['_FUNDSWITHDRAWN']._serialized_end=1267
+  _globals['_STAKERESERVED']._serialized_start=1270
+  _globals['_STAKERESERVED']._serialized_end=1529
+  _globals['_STAKEDECLINED']._serialized_start=1532
+  _globals['_STAKEDECLINED']._serialized_end=1806
+  _globals['_STAKERETURNED']._serialized_start=1809
+  _globals['_STAKERETURNED']._serialized_end=2050
+  _globals['_STAKESSEALED']._serialized_start=2052
+  _globals['_STAKESSEALED']._serialized_end=2140
+  _globals['_PAYOUTPOSTED']._serialized_start=2143
+  _globals['_PAYOUTPOSTED']._serialized_end=2362
+  _globals['_ROUNDPAID']._serialized_start=2364
+  _globals['_ROUNDPAID']._serialized_end=2411
+  _globals['_ROUNDRETURNED']._serialized_start=2413
+  _globals['_ROUNDRETURNED']._serialized_end=2464
 # @@protoc_insertion_point(module_scope)

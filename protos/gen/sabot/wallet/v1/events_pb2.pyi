@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 import builtins as _builtins
 import sys
@@ -58,6 +59,20 @@ class _DeclineEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Decline.Value
     """The decision failed; an alarm is raised."""
     DECLINE_TOO_MANY_ACCOUNTS: _Decline.ValueType  # 15
     """The partner has as many accounts as it may."""
+    DECLINE_BALANCE_AT_PARTNER: _Decline.ValueType  # 20
+    """The partner holds the account's money itself: there is nothing to pay in or out here."""
+    DECLINE_PARTNER_LIMIT: _Decline.ValueType  # 21
+    """The partner's wallet declined: a limit of the partner's."""
+    DECLINE_PARTNER_DECLINED: _Decline.ValueType  # 22
+    """The partner's wallet declined, for a reason of its own."""
+    DECLINE_PARTNER_UNANSWERED: _Decline.ValueType  # 23
+    """The partner's wallet has not answered in time; what it may have taken is rolled back."""
+    DECLINE_PARTNER_OVERDUE: _Decline.ValueType  # 24
+    """The partner's wallet leaves too many movements unconfirmed to be asked for more."""
+    DECLINE_PARTNER_CONTRADICTS: _Decline.ValueType  # 25
+    """The partner's wallet said what cannot be; what it may have taken is rolled back."""
+    DECLINE_WITHDRAWN: _Decline.ValueType  # 26
+    """The bets were withdrawn before the partner's wallet had answered."""
 
 class Decline(_Decline, metaclass=_DeclineEnumTypeWrapper):
     """Why the wallet refuses or declines."""
@@ -94,6 +109,20 @@ DECLINE_FAILED: Decline.ValueType  # 14
 """The decision failed; an alarm is raised."""
 DECLINE_TOO_MANY_ACCOUNTS: Decline.ValueType  # 15
 """The partner has as many accounts as it may."""
+DECLINE_BALANCE_AT_PARTNER: Decline.ValueType  # 20
+"""The partner holds the account's money itself: there is nothing to pay in or out here."""
+DECLINE_PARTNER_LIMIT: Decline.ValueType  # 21
+"""The partner's wallet declined: a limit of the partner's."""
+DECLINE_PARTNER_DECLINED: Decline.ValueType  # 22
+"""The partner's wallet declined, for a reason of its own."""
+DECLINE_PARTNER_UNANSWERED: Decline.ValueType  # 23
+"""The partner's wallet has not answered in time; what it may have taken is rolled back."""
+DECLINE_PARTNER_OVERDUE: Decline.ValueType  # 24
+"""The partner's wallet leaves too many movements unconfirmed to be asked for more."""
+DECLINE_PARTNER_CONTRADICTS: Decline.ValueType  # 25
+"""The partner's wallet said what cannot be; what it may have taken is rolled back."""
+DECLINE_WITHDRAWN: Decline.ValueType  # 26
+"""The bets were withdrawn before the partner's wallet had answered."""
 Global___Decline: _TypeAlias = Decline  # noqa: Y015
 
 class _ReturnReason:
@@ -561,6 +590,8 @@ class StakeReserved(_message.Message):
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     STAGE_FIELD_NUMBER: _builtins.int
+    TRANSACTION_IDS_FIELD_NUMBER: _builtins.int
+    WAITING_SINCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -577,6 +608,14 @@ class StakeReserved(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The wagers."""
 
+    @_builtins.property
+    def transaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Seamless partners: the debits that paid the stakes, one for all or one for each bet in its order."""
+
+    @_builtins.property
+    def waiting_since(self) -> _entry_pb2.Position:
+        """Seamless partners: since what approval the partner was waited for."""
+
     def __init__(
         self,
         *,
@@ -587,10 +626,12 @@ class StakeReserved(_message.Message):
         currency_code: _builtins.str = ...,
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         stage: _bet_pb2.Stage.ValueType = ...,
+        transaction_ids: _abc.Iterable[_builtins.str] | None = ...,
+        waiting_since: _entry_pb2.Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["waiting_since", b"waiting_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id", "transaction_ids", b"transaction_ids", "waiting_since", b"waiting_since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -609,6 +650,8 @@ class StakeDeclined(_message.Message):
     BETS_FIELD_NUMBER: _builtins.int
     DECLINE_FIELD_NUMBER: _builtins.int
     STAGE_FIELD_NUMBER: _builtins.int
+    WAITING_SINCE_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -621,9 +664,15 @@ class StakeDeclined(_message.Message):
     """Why."""
     stage: _bet_pb2.Stage.ValueType
     """When in the round."""
+    partner_id: _builtins.str
+    """Seamless partners: the partner, since at the end of a round the header may name none."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets that are not on."""
+
+    @_builtins.property
+    def waiting_since(self) -> _entry_pb2.Position:
+        """Seamless partners: since what approval the partner was waited for, where it was asked."""
 
     def __init__(
         self,
@@ -635,10 +684,12 @@ class StakeDeclined(_message.Message):
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         decline: Global___Decline.ValueType = ...,
         stage: _bet_pb2.Stage.ValueType = ...,
+        waiting_since: _entry_pb2.Position | None = ...,
+        partner_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["waiting_since", b"waiting_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "decline", b"decline", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "decline", b"decline", "partner_id", b"partner_id", "request_id", b"request_id", "round_id", b"round_id", "stage", b"stage", "table_id", b"table_id", "waiting_since", b"waiting_since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -658,6 +709,7 @@ class StakeReturned(_message.Message):
     BETS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     PARTNER_ID_FIELD_NUMBER: _builtins.int
+    TRANSACTION_IDS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id of a withdrawal; empty at a void."""
     account_id: _builtins.str
@@ -676,6 +728,10 @@ class StakeReturned(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_bet_pb2.Bet]:
         """The bets whose stakes went back. A withdrawal leaves out those that were never reserved."""
 
+    @_builtins.property
+    def transaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Seamless partners: the credits and rollbacks that give the stakes back."""
+
     def __init__(
         self,
         *,
@@ -687,10 +743,11 @@ class StakeReturned(_message.Message):
         bets: _abc.Iterable[_bet_pb2.Bet] | None = ...,
         reason: Global___ReturnReason.ValueType = ...,
         partner_id: _builtins.str = ...,
+        transaction_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "partner_id", b"partner_id", "reason", b"reason", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "partner_id", b"partner_id", "reason", b"reason", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id", "transaction_ids", b"transaction_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -742,6 +799,8 @@ class PayoutPosted(_message.Message):
     STAKE_MINOR_FIELD_NUMBER: _builtins.int
     PAYOUT_MINOR_FIELD_NUMBER: _builtins.int
     COMMISSION_MINOR_FIELD_NUMBER: _builtins.int
+    DUE_FIELD_NUMBER: _builtins.int
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
     partner_id: _builtins.str
     """The partner that owns the account."""
     account_id: _builtins.str
@@ -758,6 +817,10 @@ class PayoutPosted(_message.Message):
     """All that is paid back, stakes of won and pushed bets included, minor units."""
     commission_minor: _builtins.int
     """Commission kept from the winnings, minor units."""
+    due: _builtins.bool
+    """Seamless partners: the payout is due to the partner, which gives it to the account."""
+    transaction_id: _builtins.str
+    """Seamless partners: the credit that pays; empty where nothing is told."""
     def __init__(
         self,
         *,
@@ -769,10 +832,12 @@ class PayoutPosted(_message.Message):
         stake_minor: _builtins.int = ...,
         payout_minor: _builtins.int = ...,
         commission_minor: _builtins.int = ...,
+        due: _builtins.bool = ...,
+        transaction_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "commission_minor", b"commission_minor", "currency_code", b"currency_code", "partner_id", b"partner_id", "payout_minor", b"payout_minor", "round_id", b"round_id", "stake_minor", b"stake_minor", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "commission_minor", b"commission_minor", "currency_code", b"currency_code", "due", b"due", "partner_id", b"partner_id", "payout_minor", b"payout_minor", "round_id", b"round_id", "stake_minor", b"stake_minor", "table_id", b"table_id", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
