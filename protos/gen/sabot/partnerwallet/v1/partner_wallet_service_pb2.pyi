@@ -199,7 +199,7 @@ class _CreditRefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CreditR
     is paid for a stake that was not taken.
     """
     CREDIT_REFUSAL_EXCEEDS_DEBITS: _CreditRefusal.ValueType  # 4
-    """Stakes go back, of more than the debits that it names took."""
+    """More stakes would have gone back than the account's debits of the round took."""
     CREDIT_REFUSAL_BALANCE_TOO_LARGE: _CreditRefusal.ValueType  # 5
     """The balance would be more than the wallet can hold."""
     CREDIT_REFUSAL_OTHER: _CreditRefusal.ValueType  # 6
@@ -219,7 +219,7 @@ CREDIT_REFUSAL_DEBIT_NOT_TAKEN: CreditRefusal.ValueType  # 3
 is paid for a stake that was not taken.
 """
 CREDIT_REFUSAL_EXCEEDS_DEBITS: CreditRefusal.ValueType  # 4
-"""Stakes go back, of more than the debits that it names took."""
+"""More stakes would have gone back than the account's debits of the round took."""
 CREDIT_REFUSAL_BALANCE_TOO_LARGE: CreditRefusal.ValueType  # 5
 """The balance would be more than the wallet can hold."""
 CREDIT_REFUSAL_OTHER: CreditRefusal.ValueType  # 6

@@ -38,11 +38,12 @@ class PartnerWalletServiceStub:
     or PERMISSION_DENIED where one is missing or does not fit; then nothing moves and nothing is
     remembered. Outside loopback calls come over TLS.
 
-    Idempotency. A transaction id names one Debit, Credit or Rollback of the cell for ever, and the three
-    share one space of ids. The same call may come any number of times, at once too, and also after a
-    restart or years later: money moves at most once. An answer is given only when what it says is
-    durable. A repeat is answered by the wallet's RepeatConvention. The same id with any other content
-    (another account, amount, reason, round, list …) is FAILED_PRECONDITION, and nothing moves.
+    Idempotency. A transaction id names one Debit, Credit or Rollback for ever, and the three share one
+    space of ids over all cells that call the partner. The same call may come any number of times, at once
+    too, and also after a restart or years later: money moves at most once. An answer is given only when
+    what it says is durable. A repeat is answered by the wallet's RepeatConvention. The same id with any
+    other content (another account, amount, reason, round, list …) is FAILED_PRECONDITION, and nothing
+    moves.
 
     Order. There is none: calls of one account may come at once, and a Rollback may overtake the Debit that
     it cancels.
@@ -96,11 +97,12 @@ class PartnerWalletServiceAsyncStub(PartnerWalletServiceStub):
     or PERMISSION_DENIED where one is missing or does not fit; then nothing moves and nothing is
     remembered. Outside loopback calls come over TLS.
 
-    Idempotency. A transaction id names one Debit, Credit or Rollback of the cell for ever, and the three
-    share one space of ids. The same call may come any number of times, at once too, and also after a
-    restart or years later: money moves at most once. An answer is given only when what it says is
-    durable. A repeat is answered by the wallet's RepeatConvention. The same id with any other content
-    (another account, amount, reason, round, list …) is FAILED_PRECONDITION, and nothing moves.
+    Idempotency. A transaction id names one Debit, Credit or Rollback for ever, and the three share one
+    space of ids over all cells that call the partner. The same call may come any number of times, at once
+    too, and also after a restart or years later: money moves at most once. An answer is given only when
+    what it says is durable. A repeat is answered by the wallet's RepeatConvention. The same id with any
+    other content (another account, amount, reason, round, list …) is FAILED_PRECONDITION, and nothing
+    moves.
 
     Order. There is none: calls of one account may come at once, and a Rollback may overtake the Debit that
     it cancels.
@@ -150,11 +152,12 @@ class PartnerWalletServiceServicer(metaclass=_abc_1.ABCMeta):
     or PERMISSION_DENIED where one is missing or does not fit; then nothing moves and nothing is
     remembered. Outside loopback calls come over TLS.
 
-    Idempotency. A transaction id names one Debit, Credit or Rollback of the cell for ever, and the three
-    share one space of ids. The same call may come any number of times, at once too, and also after a
-    restart or years later: money moves at most once. An answer is given only when what it says is
-    durable. A repeat is answered by the wallet's RepeatConvention. The same id with any other content
-    (another account, amount, reason, round, list …) is FAILED_PRECONDITION, and nothing moves.
+    Idempotency. A transaction id names one Debit, Credit or Rollback for ever, and the three share one
+    space of ids over all cells that call the partner. The same call may come any number of times, at once
+    too, and also after a restart or years later: money moves at most once. An answer is given only when
+    what it says is durable. A repeat is answered by the wallet's RepeatConvention. The same id with any
+    other content (another account, amount, reason, round, list …) is FAILED_PRECONDITION, and nothing
+    moves.
 
     Order. There is none: calls of one account may come at once, and a Rollback may overtake the Debit that
     it cancels.

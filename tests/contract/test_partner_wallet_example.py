@@ -1,0 +1,126 @@
+"""The example of a partner's wallet: what certification does not look at."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import pytest
+
+from sabot.money.v1.money_pb2 import Money
+from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as wallet
+from sabot.partnerwallet.v1 import partner_wallet_service_pb2_grpc as wallet_grpc
+from services.partner_wallet_example.book import GREATEST_MINOR, Book
+from tests.contract.partner_wallets import USUAL, RunningWallet, running
+
+
+def debit(transaction_id: str, minor: int, account_id: str = "anna") -> wallet.DebitRequest:
+    return wallet.DebitRequest(
+        transaction_id=transaction_id,
+        account_id=account_id,
+        amount=Money(currency_code="EUR", minor_units=minor),
+        reason=wallet.DEBIT_REASON_STAKE,
+        table_id="t1",
+        round_id="t1-1",
+    )
+
+
+def rollback(transaction_id: str, debit_id: str, minor: int) -> wallet.RollbackRequest:
+    return wallet.RollbackRequest(
+        transaction_id=transaction_id,
+        debit_transaction_id=debit_id,
+        account_id="anna",
+        amount=Money(currency_code="EUR", minor_units=minor),
+        reason=wallet.ROLLBACK_REASON_VOIDED,
+        table_id="t1",
+        round_id="t1-1",
+    )
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    book = Book(tmp_path / "wallet.db", USUAL)
+    book.open_account("anna", "EUR", 100)
+    return book
+
+
+def test_what_an_account_has_is_what_it_was_opened_with_and_all_that_moved(
+    book: Book, tmp_path: Path
+) -> None:
+    book.debit(debit("d1", 30))
+    book.debit(debit("d2", 500))
+    book.debit(debit("d3", 20))
+    book.rollback(rollback("r3", "d3", 20))
+    book.close()
+    with sqlite3.connect(tmp_path / "wallet.db") as sql:
+        opened, balance = sql.execute("SELECT opened_minor, balance_minor FROM accounts").fetchone()
+        (moved,) = sql.execute("SELECT sum(moved_minor) FROM movements").fetchone()
+    sql.close()
+    assert (opened, balance, moved) == (100, 70, -30)
+
+
+def test_a_field_of_a_later_release_makes_no_other_call_of_a_repeat(book: Book) -> None:
+    assert book.debit(debit("d1", 30)).outcome == wallet.DEBIT_OUTCOME_TAKEN
+    newer = wallet.DebitRequest.FromString(debit("d1", 30).SerializeToString() + b"\xa2\x06\x01x")
+    again = book.debit(newer)
+    assert again.outcome == wallet.DEBIT_OUTCOME_TAKEN
+    assert again.duplicate
+    assert again.balance.minor_units == 70
+    book.close()
+
+
+def test_a_rollback_that_the_balance_cannot_take_is_refused_and_not_an_error(book: Book) -> None:
+    book.debit(debit("d1", 30))
+    book.open_account("full", "EUR", GREATEST_MINOR)
+    book._sql.execute("UPDATE accounts SET balance_minor = ? WHERE account_id = 'anna'",
+                      (GREATEST_MINOR - 29,))  # fmt: skip
+    refused = book.rollback(rollback("r1", "d1", 30))
+    assert refused.outcome == wallet.ROLLBACK_OUTCOME_REFUSED
+    assert refused.refusal == wallet.ROLLBACK_REFUSAL_OTHER
+    book.close()
+
+
+async def test_it_says_nothing_of_its_inside_when_its_books_cannot_be_written(
+    tmp_path: Path,
+) -> None:
+    async with running(RunningWallet(tmp_path)) as one:
+        one.book.open_account("anna", "EUR", 100)
+        one.book._sql.execute("DROP TABLE movements")
+        async with grpc.aio.insecure_channel(one.address) as channel:
+            stub: wallet_grpc.PartnerWalletServiceAsyncStub
+            stub = wallet_grpc.PartnerWalletServiceStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.Debit(
+                    debit("d1", 30), metadata=one.metadata("Debit", "d1", "anna"), timeout=5
+                )
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert caught.value.details() == "try again"
+
+
+def test_as_a_command_it_listens_and_ends_in_order(tmp_path: Path) -> None:
+    keys = RunningWallet(tmp_path)._published
+    program = [sys.executable, "-m", "services.partner_wallet_example", "--db",
+               str(tmp_path / "books.db"), "--keys", str(keys), "--cell", "main",
+               "--partner", "north", "--open", "anna:EUR:100", "--block", "anna"]  # fmt: skip
+    with subprocess.Popen(
+        [*program, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listens on 127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    book = Book(tmp_path / "books.db", USUAL)
+    anna = book.account("anna")
+    assert anna is not None
+    assert (anna.currency_code, anna.balance_minor, anna.blocked) == ("EUR", 100, True)
+    book.close()
+    open_to_all = subprocess.run(
+        [*program, "--listen", "0.0.0.0:0"], capture_output=True, text=True, check=False
+    )
+    assert open_to_all.returncode == 1
+    assert "--tls-cert and --tls-key are needed" in open_to_all.stderr
