@@ -11,9 +11,10 @@ from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
-from sabot.table.v1 import bet_pb2
+from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Event, Position
@@ -21,6 +22,8 @@ from services.kernel.event import Event, Position
 STAKE_MINOR = 500
 START_US = 1_700_000_000_000_000
 STEP_US = 1_000
+RULES = bytes(range(32))
+"""The hash of the rule set that tables play by."""
 
 Entries = list[tuple[int, bytes, list[Event]]]
 
@@ -128,6 +131,12 @@ class HandMadeLog:
         requested = self.add("wallet", wallet.DepositRequested(**fields), asked)
         approved = self.add("limits", limits.DepositApproved(**fields), requested)
         return asked, self.add("wallet", wallet.FundsDeposited(**fields), approved)
+
+    def open_table(self, table_id: str = "t1", rules: bytes = RULES) -> None:
+        """A table with a rule set of this hash."""
+        spec = spec_pb2.TableSpec(table_id=table_id, rule_set=rule_set_pb2.RuleSet(hash=rules))
+        asked = self.add("table", table.OpenTable(spec=spec), actor="operator:ann")
+        self.add("table", table.TableOpened(spec=spec, revision=1), asked)
 
     def open_round(self, number: int, table_id: str = "t1", closes_after_ms: int = 20_000) -> str:
         """A round that takes bets; its id."""
@@ -271,7 +280,11 @@ class HandMadeLog:
             "account_id": body.account_id,
             "currency_code": "EUR",
         }
-        settled = self.add("settlement", settlement.BetsSettled(**at, **whose, bets=bets), accepted)
+        settled = self.add(
+            "settlement",
+            settlement.BetsSettled(**at, **whose, bets=bets, rule_set_hash=RULES),
+            accepted,
+        )
         self.add(
             "wallet",
             wallet.PayoutPosted(
@@ -327,6 +340,7 @@ def busy_log(
     accounts = 20
     for number in range(accounts):
         made.open_account(f"p{number % partners}", f"a{number}", 10_000_000)
+    made.open_table()
     for number in range(1, rounds + 1):
         round_id = made.open_round(number)
         reserved: list[tuple[str, Event]] = []

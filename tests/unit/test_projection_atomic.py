@@ -120,11 +120,11 @@ async def test_a_killed_process_leaves_rows_that_fit_the_position(
     await child.wait()
     stored = sqlite3.connect(tmp_path / "projection.db")
     (sequence,) = stored.execute("SELECT sequence FROM projection_positions").fetchone()
-    (legs,) = stored.execute("SELECT count(*) FROM journal").fetchone()
+    (legs,) = stored.execute("SELECT count(*) FROM postings").fetchone()
     stored.close()
     assert sequence >= after
     expected = await folded(WalletProjection, log, tmp_path, sequence)
-    assert legs == len(expected["journal"])
+    assert legs == len(expected["postings"])
     projector = await opened(WalletProjection(), url_of(tmp_path), log.read)
     assert await projector.caught_up(WAIT_S)
     assert await rows_of(projector) == await folded(WalletProjection, log, tmp_path)

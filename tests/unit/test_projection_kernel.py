@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from sabot.wallet.v1.ledger_service_pb2 import LEDGER_KIND_CASH, LEDGER_KIND_EXTERNAL
 from services.kernel import projection_store, projections, row_writer
 from services.kernel.databases import position_key, position_of_key
 from services.kernel.event import Event, InvariantViolated, Position
 from services.kernel.projection_store import Projection
 from services.kernel.row_changes import Changes
 from services.table.projection import TableProjection
-from services.wallet.projection import ACCOUNTS, WalletProjection
+from services.wallet.journal_rows import LEDGERS
+from services.wallet.projection import WalletProjection
 from tests.unit.projecting import (
     ALL,
     WAIT_S,
@@ -145,9 +147,9 @@ async def test_rows_of_one_batch_are_written_once(tmp_path: Path) -> None:
     for _ in range(50):
         banking.deposit("p", "a", 100)
     WalletProjection().apply(banking.events, wallet)
-    account = wallet[ACCOUNTS].saved["p", "a"]
-    assert account["available_minor"] == 51 * 100
-    assert len(wallet[ACCOUNTS].added) == 0
+    balances = {row["kind"]: row["balance_minor"] for row in wallet[LEDGERS].inserted.values()}
+    assert balances == {LEDGER_KIND_CASH: 51 * 100, LEDGER_KIND_EXTERNAL: -51 * 100}
+    assert len(wallet[LEDGERS].updated) == 0
 
 
 async def test_what_is_added_to_a_row_of_an_earlier_batch_adds_up(tmp_path: Path) -> None:
@@ -160,8 +162,8 @@ async def test_what_is_added_to_a_row_of_an_earlier_batch_adds_up(tmp_path: Path
         log.deposit("p", "a", 100)
     await feed_all(projector, log, before)
     async with projector.connect() as connection:
-        (account,) = (await connection.execute(select(ACCOUNTS))).all()
-    assert (account.available_minor, account.reserved_minor) == (5_100, 0)
+        rows = (await connection.execute(select(LEDGERS).order_by(LEDGERS.c.kind))).all()
+    assert [row.balance_minor for row in rows] == [5_100, -5_100]
     await projector.close()
 
 

@@ -1,4 +1,4 @@
-"""What may be asked of the wallet's projection: accounts, the journal, requests."""
+"""What may be asked of the wallet's projection: accounts and requests."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 from sabot.log.v1 import events_pb2 as logs
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2 as wallet_service
 from services.kernel.event import Position
 from services.kernel.projections import Projector
-from services.wallet.projection import WalletProjection
-from services.wallet.projection_queries import JournalKey, JournalRow, SqlWalletQueries
+from services.wallet.projection import ACCOUNTS, WalletProjection
+from services.wallet.projection_queries import SqlWalletQueries
 from services.wallet.queries import WalletQueries
-from tests.unit.projection_log import HandMadeLog, busy_log
+from tests.unit.projection_log import HandMadeLog
 
 WAIT_S = 60.0
 
@@ -43,71 +44,6 @@ def test_the_queries_are_those_that_the_shell_asks_for(projector: Projector) -> 
     assert shell.position == projector.position
 
 
-async def test_an_account_through_a_round(projector: Projector) -> None:
-    log = HandMadeLog()
-    log.open_account("p", "a", 1_000)
-    round_id = log.open_round(1)
-    reserved = log.bet(round_id, "p", "a")[1]
-    account = await (await reading(projector, log)).account("p", "a")
-    assert account is not None
-    assert (account.currency_code, account.available_minor, account.reserved_minor) == (
-        *("EUR", 500),
-        500,
-    )
-    assert account.changed == reserved.position
-    log.play(round_id, [("p", reserved)])
-    queries = await reading(projector, log)
-    account = await queries.account("p", "a")
-    assert account is not None
-    assert (account.available_minor, account.reserved_minor) == (500 + 975, 0)
-    assert account.state == wallet_service.ACCOUNT_STATE_OPEN
-    assert await queries.account("q", "a") is None
-    legs = await queries.journal("p", "a", round_id, 100, None)
-    assert [(row.ledger_account, row.amount_minor) for row in reversed(legs)] == [
-        ("cash:p:a:EUR", -500),
-        ("reserved:p:a:EUR", 500),
-        ("reserved:p:a:EUR", -500),
-        ("house:p:EUR", 500),
-        ("house:p:EUR", -1_000),
-        ("cash:p:a:EUR", 975),
-        ("commission:p:EUR", 25),
-    ]
-    first = legs[-1]
-    assert first.event_type == "sabot.wallet.v1.StakeReserved"
-    assert first.position == reserved.position
-    assert first.cause == reserved.cause
-    assert isinstance(reserved.body, wallets.StakeReserved)
-    assert first.bet_ids == (reserved.body.bets[0].bet_id,)
-    assert (first.table_id, first.round_id, first.request_id) == ("t1", round_id, "request-3")
-
-
-async def test_every_entry_balances_and_all_sum_to_zero(projector: Projector) -> None:
-    """Invariant 1."""
-    queries = await reading(projector, busy_log(rounds=8, bets=30))
-    assert await queries.sums() == {"EUR": 0}
-    rows: list[JournalRow] = []
-    key: JournalKey | None = None
-    while page := await queries.journal(None, None, None, 97, key):
-        rows += page
-        key = JournalKey(page[-1].position, page[-1].leg)
-    totals: dict[Position, int] = {}
-    for row in rows:
-        totals[row.position] = totals.get(row.position, 0) + row.amount_minor
-    assert set(totals.values()) == {0}
-    places = [(row.position, row.leg) for row in rows]
-    assert places == sorted(set(places), reverse=True)
-    for number in range(20):
-        name = (f"p{number % 2}", f"a{number}")
-        account = await queries.account(*name)
-        assert account is not None
-        cash, reserved = (
-            sum(row.amount_minor for row in rows if row.ledger_account == ledger)
-            for ledger in (f"{kind}:{name[0]}:{name[1]}:EUR" for kind in ("cash", "reserved"))
-        )
-        assert (account.available_minor, account.reserved_minor) == (cash, reserved)
-        assert reserved == 0
-
-
 @pytest.mark.parametrize(
     ("order", "answer", "state"),
     [
@@ -129,9 +65,8 @@ async def test_how_an_account_stands(
     )
     log.add("wallet", answer(account_id="a"), asked)
     queries = await reading(projector, log)
-    account = await queries.account("p", "a")
-    assert account is not None
-    assert account.state == state
+    async with projector.connect() as connection:
+        assert (await connection.execute(sqlalchemy.select(ACCOUNTS.c.state))).scalar() == state
     found = await queries.request("operator:ann", "r")
     assert found is not None
     assert found[0] == asked.position

@@ -8,7 +8,7 @@ may still need them. Nothing here is asked of anything but the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event, Position
-from services.wallet.domain.postings import MOVES, OF_ACCOUNTS, Kind, Posting, postings
+from services.wallet.domain.postings import MOVES, Kind, Posting, postings
 
 
 class EntryKind(IntEnum):
@@ -34,8 +34,8 @@ class EntryKind(IntEnum):
     CORRECTION = 8
 
 
-Owner = tuple[str, str]
-"""(partner, account)."""
+SettledKey = tuple[str, str, str]
+"""(round, partner, account)."""
 
 
 class Ledger(NamedTuple):
@@ -72,9 +72,9 @@ class Entry(NamedTuple):
     """They sum to zero."""
 
     @property
-    def own_minor(self) -> int:
-        """What it changes in all that the account has here, reserved stakes included."""
-        return sum(leg.minor for leg in self.legs if leg.kind in OF_ACCOUNTS)
+    def cash_minor(self) -> int:
+        """What the account may stake or withdraw more afterwards, minor units."""
+        return sum([leg.minor for leg in self.legs if leg.kind is Kind.CASH])
 
 
 class Settlement(NamedTuple):
@@ -106,47 +106,55 @@ def kind_of(body: Message) -> EntryKind:
 
 class JournalFold:
     """Sees every event of a log, in order; what it remembers between them is bounded by what is
-    open: tables, running rounds, settlements that are not paid yet."""
+    open: tables, running rounds, settlements that are not paid yet.
+
+    Whoever must keep what is remembered extends `govern`, `opened`, `closed`, `settle` and `paid`.
+    """
 
     def __init__(self) -> None:
         self.tables: dict[str, bytes] = {}
         """By table: the hash of its rules in force."""
         self.rounds: dict[str, bytes] = {}
         """By running round: that of the rules that it was opened with."""
-        self.settled: dict[tuple[str, str, str], Settlement] = {}
-        """By (round, partner, account): settled and not paid yet."""
+        self.settled: dict[SettledKey, Settlement] = {}
+        """Settled and not paid yet."""
+        self._notes: Mapping[type[Message], Callable[[Any], None]] = {
+            settlements.BetsSettled: self.settle,
+            tables.RoundOpened: self.opened,
+            tables.RoundClosed: self.closed,
+            tables.TableOpened: self.govern,
+        }
 
     def see(self, event: Event) -> Entry | None:
         """The entry that an event is, if it moves money."""
-        body = event.body
-        kind = type(body)
+        kind = type(event.body)
         if kind in MOVES:
-            return self._entry(event, body)
-        if isinstance(body, settlements.BetsSettled):
-            self._settled(body)
-        elif isinstance(body, tables.RoundOpened):
-            self._opened(body)
-        elif isinstance(body, tables.TableOpened):
-            self._governed(body)
-        elif isinstance(body, tables.RoundClosed):
-            self._closed(body)
+            return self._entry(event, event.body)
+        note = self._notes.get(kind)
+        if note is not None:
+            note(event.body)
         return None
 
-    def _governed(self, body: tables.TableOpened) -> None:
+    def govern(self, body: tables.TableOpened) -> None:
+        """A table's rules are in force."""
         self.tables[body.spec.table_id] = body.spec.rule_set.hash
 
-    def _opened(self, body: tables.RoundOpened) -> None:
+    def opened(self, body: tables.RoundOpened) -> None:
+        """A round is governed by its table's rules as they are now."""
         self.rounds[body.round_id] = self.tables.get(body.table_id, b"")
 
-    def _closed(self, body: tables.RoundClosed) -> None:
+    def closed(self, body: tables.RoundClosed) -> None:
+        """All of a round is paid or returned."""
         self.rounds.pop(body.round_id, None)
 
-    def _settled(self, body: settlements.BetsSettled) -> None:
+    def settle(self, body: settlements.BetsSettled) -> None:
+        """A payout will follow."""
         bet_ids = tuple([bet.bet_id for bet in body.bets])
         key = (body.round_id, body.partner_id, body.account_id)
         self.settled[key] = Settlement(bet_ids, body.rule_set_hash)
 
-    def _paid(self, key: tuple[str, str, str]) -> Settlement | None:
+    def paid(self, key: SettledKey) -> Settlement | None:
+        """The payout is here: what it is for."""
         return self.settled.pop(key, None)
 
     def _entry(self, event: Event, body: Any) -> Entry | None:  # Any: one of MOVES
@@ -159,7 +167,7 @@ class JournalFold:
         rule_set_hash = b""
         settlement = None
         if isinstance(body, wallets.PayoutPosted):
-            settlement = self._paid((round_id, partner, body.account_id))
+            settlement = self.paid((round_id, partner, body.account_id))
         elif round_id:
             bet_ids = tuple([bet.bet_id for bet in body.bets])
         if settlement is not None:
