@@ -160,7 +160,16 @@ DECISION_FAILED = Reason(
     " déplacé et les opérateurs sont alertés.",
 )
 
+PERIOD_TOO_LARGE = Reason(
+    "PERIOD_TOO_LARGE",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "The period has more than {most} transactions; ask for a shorter one.",
+    "La période compte plus de {most} transactions ; demandez-en une plus courte.",
+)
+
 REASONS = (
+    PERIOD_TOO_LARGE,
     ACCOUNT_NOT_FOUND,
     ACCOUNT_CLOSED,
     ACCOUNT_BLOCKED,

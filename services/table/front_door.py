@@ -10,7 +10,9 @@ from typing import TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from sabot.wallet.v1 import ledger_service_pb2 as ledgers
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
+from sabot.wallet.v1.ledger_service_pb2_grpc import LedgerServiceStub
 from sabot.wallet.v1.wallet_service_pb2_grpc import WalletServiceStub
 from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.errors import (
@@ -81,6 +83,48 @@ class WalletFrontDoor:
     ) -> wallets.GetBalanceResponse:
         """Passed on."""
         return await _pass_on(self._wallet.GetBalance, request, call)
+
+
+class LedgerFrontDoor:
+    """LedgerService over a channel to the wallet."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._ledger = LedgerServiceStub(channel)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def list_journal(
+        self, request: ledgers.ListJournalRequest, call: Call
+    ) -> ledgers.ListJournalResponse:
+        """Passed on."""
+        return await _pass_on(self._ledger.ListJournal, request, call)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def get_statement(
+        self, request: ledgers.GetStatementRequest, call: Call
+    ) -> ledgers.GetStatementResponse:
+        """Passed on."""
+        return await _pass_on(self._ledger.GetStatement, request, call)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def get_trial_balance(
+        self, request: ledgers.GetTrialBalanceRequest, call: Call
+    ) -> ledgers.GetTrialBalanceResponse:
+        """Passed on."""
+        return await _pass_on(self._ledger.GetTrialBalance, request, call)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def get_reconciliation(
+        self, request: ledgers.GetReconciliationRequest, call: Call
+    ) -> ledgers.GetReconciliationResponse:
+        """Passed on."""
+        return await _pass_on(self._ledger.GetReconciliation, request, call)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def get_digest(
+        self, request: ledgers.GetDigestRequest, call: Call
+    ) -> ledgers.GetDigestResponse:
+        """Passed on."""
+        return await _pass_on(self._ledger.GetDigest, request, call)
 
 
 async def _pass_on(

@@ -9,14 +9,14 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from sabot.partner.v1 import partner_service_pb2
 from sabot.table.v1 import odds_service_pb2, operator_service_pb2
-from sabot.wallet.v1 import wallet_service_pb2
+from sabot.wallet.v1 import ledger_service_pb2, wallet_service_pb2
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
 from services.table.domain.core import CORE
-from services.table.front_door import WalletFrontDoor
+from services.table.front_door import LedgerFrontDoor, WalletFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.projection import TableProjection
@@ -54,12 +54,16 @@ def parts(settings: ServiceSettings) -> Parts:
         ]
         if settings.wallet_address:
             channel = grpc.aio.insecure_channel(settings.wallet_address)
-            served.append(
+            served += [
                 (
                     wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"],
                     WalletFrontDoor(channel),
-                )
-            )
+                ),
+                (
+                    ledger_service_pb2.DESCRIPTOR.services_by_name["LedgerService"],
+                    LedgerFrontDoor(channel),
+                ),
+            ]
         return served
 
     risk = Risk(ThreadPoolExecutor(max_workers=1, thread_name_prefix="odds"))

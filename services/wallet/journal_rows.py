@@ -44,6 +44,8 @@ ENTRIES = Table(
     Column("partner", Text, nullable=False),
     Column("account_id", Text, nullable=False),
     Column("currency_code", Text, nullable=False),
+    # What it moves; see services.wallet.domain.journal.Entry.
+    Column("amount_minor", BigInteger, nullable=False),
     # What the account may stake or withdraw more afterwards.
     Column("cash_minor", BigInteger, nullable=False),
     Column("table_id", Text, nullable=False),
@@ -201,6 +203,7 @@ class JournalRows(JournalFold):
                 entry.partner,
                 entry.account_id,
                 entry.currency_code,
+                entry.amount_minor,
                 cash_minor,
                 entry.table_id,
                 entry.round_id,

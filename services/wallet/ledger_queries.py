@@ -27,6 +27,9 @@ from services.wallet.domain.digests import Transaction, TransactionKind
 from services.wallet.domain.journal import EntryKind
 from services.wallet.domain.postings import Kind
 from services.wallet.journal_rows import ENTRIES, KINDS_BACK, LEDGER_KINDS, LEDGERS, POSTINGS
+from services.wallet.movement_rows import DONE as MOVEMENT_DONE
+from services.wallet.movement_rows import MOVEMENTS
+from services.wallet.periods import Period
 from services.wallet.projection import ACCOUNTS
 
 MAX_PAGE = 500
@@ -107,8 +110,8 @@ class KindTotal(NamedTuple):
 
     entries: int = 0
     bets: int = 0
-    cash_minor: int = 0
-    """What accounts may stake or withdraw more by them."""
+    amount_minor: int = 0
+    """What they move. See services.wallet.domain.journal.Entry."""
 
 
 class Totals(NamedTuple):
@@ -247,14 +250,14 @@ class SqlLedgerQueries(ProjectionReads):
                 row.kind,
                 func.count().label("entries"),
                 func.sum(row.bets).label("bets"),
-                func.sum(row.cash_minor).label("cash"),
+                func.sum(row.amount_minor).label("amount"),
             )
             .where(_within(row.position, span), row.partner == partner)
             .where(row.currency_code == currency_code)
             .group_by(row.kind)
         )
         by_kind = {
-            EntryKind(one["kind"]): KindTotal(one["entries"], int(one["bets"]), int(one["cash"]))
+            EntryKind(one["kind"]): KindTotal(one["entries"], int(one["bets"]), int(one["amount"]))
             for one in await self._rows(query)
         }
         commission = await self._moved(partner, currency_code, Kind.COMMISSION, span)
@@ -274,20 +277,39 @@ class SqlLedgerQueries(ProjectionReads):
         open_minor = await self._value(select(func.coalesce(now, 0) - func.coalesce(since, 0)))
         return Totals(by_kind, commission, int(open_minor))
 
-    async def count_transactions(self, partner: str, currency_code: str, span: Span) -> int:
-        """How many transactions a period has."""
-        query = select(func.count()).where(_transactions(partner, currency_code, span))
-        return int(await self._value(query))
-
-    async def transactions(self, partner: str, currency_code: str, span: Span) -> list[Transaction]:
-        """What a partner's accounts may have more or less by each entry of a period."""
-        row = ENTRIES.c
-        query = select(row.position, row.account_id, row.cash_minor, row.kind, row.time_us).where(
-            _transactions(partner, currency_code, span)
+    async def transactions(
+        self, partner: str, currency_code: str, period: Period, end: int, limit: int
+    ) -> list[Transaction]:
+        """What a partner's accounts may have more or less by each movement of a period: by the
+        journal's entries before the key `end`, and by the calls of a partner's own wallet that it
+        has confirmed. At most `limit` of either."""
+        row, moved = ENTRIES.c, MOVEMENTS.c
+        entries = (
+            select(row.position, row.account_id, row.cash_minor, row.kind, row.time_us)
+            .where(_in_period(row.time_us, period), row.position < end)
+            .where(row.partner == partner, row.currency_code == currency_code)
+            .where(row.cash_minor != 0)
+            .order_by(row.position)
+            .limit(limit)
+        )
+        movements = (
+            select(
+                moved.transaction_id,
+                moved.account_id,
+                moved.amount_minor,
+                moved.kind,
+                moved.time_us,
+            )
+            .where(moved.partner == partner, moved.currency_code == currency_code)
+            .where(_in_period(moved.time_us, period), moved.ordered < end)
+            .where(moved.state == MOVEMENT_DONE, moved.amount_minor != 0)
+            .order_by(moved.transaction_id)
+            .limit(limit)
         )
         async with self._projector.connect() as connection:
-            found = (await connection.execute(query.order_by(row.position))).all()
-        return [
+            kept = (await connection.execute(entries)).all()
+            called = (await connection.execute(movements)).all()
+        found = [
             Transaction(
                 str(position_of_key(position)),
                 account_id,
@@ -295,8 +317,13 @@ class SqlLedgerQueries(ProjectionReads):
                 TRANSACTION_KINDS[EntryKind(kind)],
                 time_us,
             )
-            for position, account_id, cash_minor, kind, time_us in found
+            for position, account_id, cash_minor, kind, time_us in kept
         ]
+        found += [
+            Transaction(named, account_id, amount, TransactionKind(kind), time_us)
+            for named, account_id, amount, kind, time_us in called
+        ]
+        return found
 
     # ---- parts of them -------------------------------------------------------------------------
 
@@ -351,14 +378,8 @@ def _within(column: ColumnElement[Any], span: Span) -> ColumnElement[bool]:
     return and_(column >= span.first, column < span.last)
 
 
-def _transactions(partner: str, currency_code: str, span: Span) -> ColumnElement[bool]:
-    row = ENTRIES.c
-    return and_(
-        _within(row.position, span),
-        row.partner == partner,
-        row.currency_code == currency_code,
-        row.cash_minor != 0,
-    )
+def _in_period(column: ColumnElement[Any], period: Period) -> ColumnElement[bool]:
+    return and_(column >= period.from_us, column < period.to_us)
 
 
 def _entry(row: RowMapping, legs: tuple[LegRow, ...]) -> EntryRow:

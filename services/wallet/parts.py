@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sabot.wallet.v1 import wallet_service_pb2
+from sabot.wallet.v1 import ledger_service_pb2, wallet_service_pb2
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
+from services.wallet.books import Books
 from services.wallet.domain.core import CORE
+from services.wallet.ledger_queries import SqlLedgerQueries
+from services.wallet.ledger_servicer import LedgerServicer
 from services.wallet.projection import WalletProjection
 from services.wallet.projection_queries import SqlWalletQueries
 from services.wallet.servicer import WalletServicer
@@ -22,7 +25,12 @@ def parts(settings: ServiceSettings) -> Parts:
         del metrics
         if projector is None:
             raise RuntimeError("the wallet's shell needs its projection")
-        service = wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"]
-        return [(service, WalletServicer(process, SqlWalletQueries(projector)))]
+        books = Books(SqlLedgerQueries(projector))
+        accounts = wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"]
+        ledger = ledger_service_pb2.DESCRIPTOR.services_by_name["LedgerService"]
+        return [
+            (accounts, WalletServicer(process, SqlWalletQueries(projector), books)),
+            (ledger, LedgerServicer(process, books)),
+        ]
 
     return Parts(core=CORE, serve=serve, projection=WalletProjection())

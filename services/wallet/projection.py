@@ -17,6 +17,7 @@ from services.kernel.projection_store import positions_table
 from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
 from services.kernel.row_changes import Changes
 from services.wallet.journal_rows import METADATA, JournalRows
+from services.wallet.movement_rows import fold_movement
 
 REQUEST_KINDS = RequestKinds(
     scopes={
@@ -55,7 +56,7 @@ _STANDINGS: dict[type[Message], wallet_service.AccountState.ValueType] = {
 
 
 class WalletProjection:
-    """Folds the cell's log into accounts, journal and requests."""
+    """Folds the cell's log into accounts, journal, partners' movements and requests."""
 
     name = "wallet"
     metadata = METADATA
@@ -79,6 +80,7 @@ class WalletProjection:
                 continue
             requests.answered(event, changes)
             journal.apply(event, changes)
+            fold_movement(event, changes)
             body = event.body
             if isinstance(body, wallets.AccountOpened):
                 _opened(event, body, changes)

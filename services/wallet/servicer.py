@@ -9,13 +9,15 @@ from sabot.wallet.v1 import events_pb2 as events
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.games.currencies import EXPONENTS
 from services.kernel.ask import Told, ask, await_position
-from services.kernel.call import Call, position_message, request_hash, rpc
+from services.kernel.call import Call, position_message, position_of, request_hash, rpc
 from services.kernel.edge import Edge
 from services.kernel.errors import INVALID_REQUEST, UNEXPECTED_OUTCOME, FieldViolation, Refused
 from services.kernel.event import Position
 from services.kernel.tokens import Role
 from services.refusals.wallet import ACCOUNT_NOT_FOUND, declined
+from services.wallet.books import Books, as_of
 from services.wallet.domain.state import Standing, WalletState
+from services.wallet.ledger_queries import end_key
 from services.wallet.queries import WalletQueries
 
 _STATES = {
@@ -32,13 +34,17 @@ _Request = (
     | events.Withdraw
 )
 
+LAG_S = 2.0
+"""How long a question about the past waits for the projection to have all that was read."""
+
 
 class WalletServicer:
     """Partners act on their own accounts; supervisors block and unblock those of any partner."""
 
-    def __init__(self, edge: Edge, queries: WalletQueries) -> None:
+    def __init__(self, edge: Edge, queries: WalletQueries, books: Books) -> None:
         self._edge = edge
         self._queries = queries
+        self._books = books
 
     @rpc(partners=True, deadline=True)
     async def open_account(
@@ -129,9 +135,12 @@ class WalletServicer:
     async def get_balance(
         self, request: wallets.GetBalanceRequest, call: Call
     ) -> wallets.GetBalanceResponse:
-        """What the partner's account has, from the state that every bet is decided by."""
+        """What the partner's account has, from the state that every bet is decided by; what it had,
+        from the journal."""
         if request.HasField("at_least"):
             await await_position(self._reached, request.at_least, call)
+        if request.HasField("at") or request.HasField("at_time"):
+            return await self._balance_before(request, call)
         state: WalletState = self._edge.state("wallet")
         account = state.accounts.get((call.partner(), request.account_id))
         if account is None:
@@ -142,6 +151,38 @@ class WalletServicer:
             reserved=Money(currency_code=code, minor_units=account.reserved_minor),
             state=_STATES[account.standing],
             position=position_message(self._edge.position),
+        )
+
+    async def _balance_before(
+        self, request: wallets.GetBalanceRequest, call: Call
+    ) -> wallets.GetBalanceResponse:
+        if request.HasField("at") and request.HasField("at_time"):
+            raise _no_place("at_time", "comes instead of a position, not beside one")
+        if request.HasField("at"):
+            await await_position(self._books.queries.reached, request.at, call)
+            position = position_of(request.at)
+            end = end_key(position)
+        else:
+            await self._books.queries.reached(self._edge.position, call.wait_s(LAG_S))
+            position = self._books.queries.position
+            try:
+                time_us = request.at_time.ToMicroseconds()
+            except ValueError as error:
+                raise _no_place("at_time", "is no time") from error
+            if time_us > self._edge.log_time_us:
+                raise _no_place("at_time", "has not come yet")
+            end = await self._books.end_of(time_us, as_of(position, 0))
+        state: WalletState = self._edge.state("wallet")
+        account = state.accounts.get((call.partner(), request.account_id))
+        found = await self._books.balances(call.partner(), request.account_id, end)
+        if account is None or found is None:
+            raise Refused(ACCOUNT_NOT_FOUND, {"account_id": request.account_id})
+        code, held = found
+        return wallets.GetBalanceResponse(
+            available=Money(currency_code=code, minor_units=held.available_minor),
+            reserved=Money(currency_code=code, minor_units=held.reserved_minor),
+            state=_STATES[account.standing],
+            position=position_message(position),
         )
 
     async def _reached(self, position: Position, wait_s: float) -> bool:
@@ -163,3 +204,7 @@ class WalletServicer:
         if not isinstance(told.body, answer):
             raise Refused(UNEXPECTED_OUTCOME)
         return told
+
+
+def _no_place(field: str, why: str) -> Refused:
+    return Refused(INVALID_REQUEST, fields=[FieldViolation(field, "place.in_log", why)])

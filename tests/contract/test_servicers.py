@@ -21,7 +21,7 @@ from sabot.rules.v1 import rules_service_pb2
 from sabot.settlement.v1 import settlement_service_pb2
 from sabot.shoe.v1 import floor_service_pb2, shoe_service_pb2
 from sabot.table.v1 import odds_service_pb2, operator_service_pb2
-from sabot.wallet.v1 import events_pb2, wallet_service_pb2
+from sabot.wallet.v1 import events_pb2, ledger_service_pb2, wallet_service_pb2
 from services.audit.servicer import AuditServicer
 from services.kernel.call import EVERY_ROLE, Access
 from services.kernel.edge import EdgeBusy
@@ -32,13 +32,14 @@ from services.rules.servicer import RulesServicer
 from services.settlement.servicer import SettlementServicer
 from services.shoe.floor_servicer import FloorServicer
 from services.shoe.servicer import ShoeServicer
-from services.table.front_door import WalletFrontDoor
+from services.table.front_door import LedgerFrontDoor, WalletFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.servicer import PartnerServicer
 from services.wallet.domain.state import WalletState
+from services.wallet.ledger_servicer import LedgerServicer
 from services.wallet.servicer import WalletServicer
-from tests.unit.fake_edge import FakeEdge, FakeQueries
+from tests.unit.fake_edge import FakeEdge, FakeQueries, unopened_books
 
 UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
 SERVED: list[tuple[Any, str, type]] = [
@@ -47,6 +48,8 @@ SERVED: list[tuple[Any, str, type]] = [
     (odds_service_pb2, "OddsService", OddsServicer),
     (wallet_service_pb2, "WalletService", WalletServicer),
     (wallet_service_pb2, "WalletService", WalletFrontDoor),
+    (ledger_service_pb2, "LedgerService", LedgerServicer),
+    (ledger_service_pb2, "LedgerService", LedgerFrontDoor),
     (limits_service_pb2, "LimitsService", LimitsServicer),
     (rules_service_pb2, "RulesService", RulesServicer),
     (shoe_service_pb2, "ShoeService", ShoeServicer),
@@ -89,6 +92,8 @@ ROLES_NAMED = {
     "ListConsumables": set(EVERY_ROLE),
     "ListMovements": set(EVERY_ROLE),
     "GetOrder": set(Role),
+    "GetTrialBalance": set(EVERY_ROLE),
+    "GetExposure": set(EVERY_ROLE),
 }
 """Methods that only operators may call, with the roles that the protos name."""
 
@@ -112,7 +117,7 @@ def test_a_method_takes_and_gives_what_its_proto_says(
 @pytest.mark.parametrize(("servicer", "method"), METHODS)
 def test_a_method_is_open_to_whom_its_proto_says(servicer: type, method: MethodDescriptor) -> None:
     access: Access = getattr(servicer, method_name(method.name)).__sabot_access__
-    if servicer is WalletFrontDoor:
+    if servicer in {WalletFrontDoor, LedgerFrontDoor}:
         assert access.partners  # the wallet itself says who may
         assert access.roles == EVERY_ROLE
     elif method.name in ROLES_NAMED:
@@ -147,7 +152,7 @@ class Doors:
     def __init__(self) -> None:
         self.edge = FakeEdge(states={"wallet": WalletState()})
         self.wallet = Server(Callers())
-        self.wallet.add(WALLET, WalletServicer(self.edge, FakeQueries()))
+        self.wallet.add(WALLET, WalletServicer(self.edge, FakeQueries(), unopened_books()))
         self.front = Server(Callers())
 
     async def start(self) -> None:

@@ -11,7 +11,11 @@ from google.protobuf.message import Message
 from sabot.partner.v1 import partner_service_pb2 as partners
 from services.kernel.edge import Outcome
 from services.kernel.event import Event, Position
-from services.kernel.projections import ProjectionUnavailable
+from services.kernel.projections import ProjectionUnavailable, Projector
+from services.wallet.books import Books
+from services.wallet.ledger_queries import SqlLedgerQueries
+from services.wallet.projection import WalletProjection
+from tests.unit.projecting import nothing
 
 START_US = 1_700_000_000_000_000
 PARTNER = "north"
@@ -190,3 +194,9 @@ class FakeQueries:
     def _look(self) -> None:
         if self.away:
             raise ProjectionUnavailable("away")
+
+
+def unopened_books() -> Books:
+    """Books that nobody looks into: their projection is never opened."""
+    projector = Projector(WalletProjection(), "sqlite+aiosqlite:///:memory:", nothing)
+    return Books(SqlLedgerQueries(projector))

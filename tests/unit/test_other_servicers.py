@@ -40,7 +40,7 @@ from services.shoe.domain.state import OpenedCard, Shoe, ShoeState
 from services.shoe.servicer import ShoeServicer
 from services.wallet.domain.state import Account, Standing, WalletState
 from services.wallet.servicer import WalletServicer
-from tests.unit.fake_edge import FakeEdge, FakeQueries
+from tests.unit.fake_edge import FakeEdge, FakeQueries, unopened_books
 
 UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
 NORTH = Call(Caller(partner="north"))
@@ -109,7 +109,7 @@ def wallet(*answers: Message | Exception) -> tuple[WalletServicer, FakeEdge, Fak
     state.accounts["north", "a-1"] = Account("EUR", Standing.BLOCKED, 900, 100)
     edge = FakeEdge(answers=list(answers), states={"wallet": state})
     queries = FakeQueries()
-    return WalletServicer(edge, queries), edge, queries
+    return WalletServicer(edge, queries, unopened_books()), edge, queries
 
 
 def send(servicer: WalletServicer, request: Message, call: Call) -> Any:

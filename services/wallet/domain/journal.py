@@ -18,7 +18,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event, Position
-from services.wallet.domain.postings import MOVES, Kind, Posting, postings
+from services.wallet.domain.postings import MOVES, OF_ACCOUNTS, Kind, Posting, postings
 
 
 class EntryKind(IntEnum):
@@ -59,6 +59,9 @@ class Entry(NamedTuple):
     account_id: str
     """Whom it concerns."""
     currency_code: str
+    amount_minor: int
+    """What it moves, minor units: stakes, a payout with the stakes that come back, a deposit, a
+    withdrawal; of a correction what the account gets, negative where it gives."""
     table_id: str
     round_id: str
     """Empty where no round is concerned, and so are `table_id`, bets and hash."""
@@ -181,6 +184,7 @@ class JournalFold:
             partner,
             body.account_id,
             body.currency_code,
+            _amount(body, legs),
             getattr(body, "table_id", ""),
             round_id,
             getattr(body, "request_id", ""),
@@ -190,6 +194,18 @@ class JournalFold:
             str(body.DESCRIPTOR.full_name),
             legs,
         )
+
+
+def _amount(body: Any, legs: tuple[Posting, ...]) -> int:  # Any: one of MOVES
+    match body:
+        case wallets.StakeReserved() | wallets.StakeReturned():
+            return sum([bet.stake_minor for bet in body.bets])
+        case wallets.PayoutPosted():
+            return body.payout_minor
+        case wallets.FundsDeposited() | wallets.FundsWithdrawn():
+            return body.amount_minor
+        case _:
+            return sum([leg.minor for leg in legs if leg.kind in OF_ACCOUNTS])
 
 
 def ledger_of(leg: Posting) -> Ledger:

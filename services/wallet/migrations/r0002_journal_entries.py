@@ -70,6 +70,21 @@ def upgrade() -> None:
         sa.Column("rule_set_hash", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("round_id", "partner", "account_id"),
     )
+    op.create_table(
+        "partner_movements",
+        sa.Column("transaction_id", sa.Text(), nullable=False),
+        sa.Column("partner", sa.Text(), nullable=False),
+        sa.Column("account_id", sa.Text(), nullable=False),
+        sa.Column("currency_code", sa.Text(), nullable=False),
+        sa.Column("amount_minor", sa.BigInteger(), nullable=False),
+        sa.Column("kind", sa.SmallInteger(), nullable=False),
+        sa.Column("time_us", sa.BigInteger(), nullable=False),
+        sa.Column("ordered", KEY, nullable=False),
+        sa.Column("state", sa.SmallInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("transaction_id"),
+    )
+    moved = ["partner", "currency_code", "time_us"]
+    op.create_index("movements_by_time", "partner_movements", moved)
 
 
 def _create_entries() -> None:
@@ -81,6 +96,7 @@ def _create_entries() -> None:
         sa.Column("partner", sa.Text(), nullable=False),
         sa.Column("account_id", sa.Text(), nullable=False),
         sa.Column("currency_code", sa.Text(), nullable=False),
+        sa.Column("amount_minor", sa.BigInteger(), nullable=False),
         sa.Column("cash_minor", sa.BigInteger(), nullable=False),
         sa.Column("table_id", sa.Text(), nullable=False),
         sa.Column("round_id", sa.Text(), nullable=False),

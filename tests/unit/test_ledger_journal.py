@@ -1,0 +1,281 @@
+"""The journal: entries that name what they are for, and balances at any position of the log."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sabot.settlement.v1 import events_pb2 as settlements
+from services.kernel.event import Position
+from services.wallet.domain.journal import EntryKind, JournalFold
+from services.wallet.domain.postings import Kind
+from services.wallet.journal_rows import LEDGER_KINDS, LEDGERS, POSTINGS
+from services.wallet.ledger_queries import Balances, EntryRow, Span, end_key
+from services.wallet.projection import WalletProjection
+from tests.unit.ledger_facts import CURRENCIES, PARTNERS, MoneyLog, projected, some_money
+from tests.unit.projecting import folded, opened, rows_of, url_of
+from tests.unit.projection_log import RULES, HandMadeLog, busy_log
+
+EVERYTHING = Span(0, 1 << 62)
+KINDS = {
+    EntryKind.DEPOSIT: "deposit",
+    EntryKind.WITHDRAWAL: "withdrawal",
+    EntryKind.STAKE: "stake",
+    EntryKind.STAKE_VOIDED: "voided",
+    EntryKind.PAYOUT: "payout",
+}
+
+
+def own(entry: EntryRow, kind: Kind) -> int:
+    return sum(leg.amount_minor for leg in entry.legs if leg.kind is kind)
+
+
+async def test_an_entry_names_round_bets_rules_cause_and_time(tmp_path: Path) -> None:
+    made = some_money()
+    projector, queries = await projected(made, tmp_path)
+    entries = await queries.entries(EVERYTHING, 100, partner="north", account_id="a")
+    assert [KINDS[one.kind] for one in entries] == [
+        *("deposit", "stake", "payout", "stake", "voided", "withdrawal", "stake"),
+    ]
+    events = {event.position: event for event in made.log.events}
+    for one in entries:
+        event = events[one.position]
+        assert one.cause == event.cause
+        assert one.time_us == event.time_us
+        assert one.event_type == event.body.DESCRIPTOR.full_name
+    _, stake, payout, _, voided, withdrawal, _ = entries
+    assert (stake.table_id, stake.round_id) == ("t1", "t1-1")
+    assert stake.bet_ids == payout.bet_ids == ("b1", "b2")
+    assert voided.bet_ids == ("b4",)
+    assert {stake.rule_set_hash, payout.rule_set_hash, voided.rule_set_hash} == {RULES}
+    assert (withdrawal.round_id, withdrawal.bet_ids, withdrawal.rule_set_hash) == ("", (), b"")
+    assert [(leg.kind, leg.account_id, leg.amount_minor, leg.balance_minor) for leg in payout.legs]
+    assert [(leg.kind, leg.amount_minor, leg.balance_minor) for leg in payout.legs] == [
+        (Kind.RESERVED, -600, 0),
+        (Kind.HOUSE, 600, 600),
+        (Kind.HOUSE, -1_000, -400),
+        (Kind.CASH, 975, 10_375),
+        (Kind.COMMISSION, 25, 25),
+    ]
+    of_round = await queries.entries(EVERYTHING, 100, partner="south", round_id="t1-1")
+    assert [one.account_id for one in of_round] == ["a", "a"]
+    await projector.close()
+
+
+async def test_a_changed_table_governs_later_rounds_only(tmp_path: Path) -> None:
+    made = MoneyLog()
+    made.open("north", "a", "EUR")
+    made.move("north", "a", 1_000)
+    made.log.open_table()
+    first = made.open_round()
+    other = bytes(reversed(RULES))
+    made.log.open_table(rules=other)
+    made.bet(first, "north", "a", [10])
+    second = made.open_round()
+    made.bet(second, "north", "a", [10])
+    projector, queries = await projected(made, tmp_path)
+    entries = await queries.entries(EVERYTHING, 100, partner="north")
+    assert [one.rule_set_hash for one in entries] == [b"", RULES, other]
+    await projector.close()
+
+
+async def test_every_entry_balances_and_all_sum_to_zero(tmp_path: Path) -> None:
+    """Invariant 1."""
+    projector, queries = await projected(busy_log(rounds=8, bets=30), tmp_path)
+    lines = await queries.trial_balance(end_key(queries.position))
+    assert sum(line.balance_minor for line in lines) == 0
+    assert {line.kind for line in lines} == {
+        *(Kind.CASH, Kind.RESERVED, Kind.HOUSE, Kind.COMMISSION, Kind.EXTERNAL),
+    }
+    assert {line.accounts for line in lines if line.kind is Kind.CASH} == {10}
+    pages: list[EntryRow] = []
+    while page := await queries.entries(
+        Span(pages[-1].key + 1 if pages else 0, 1 << 62), 97, partner="p0"
+    ):
+        pages += page
+    assert len(pages) > 97
+    assert all(sum(leg.amount_minor for leg in one.legs) == 0 for one in pages)
+    for number in range(0, 20, 2):
+        mine = [one for one in pages if one.account_id == f"a{number}"]
+        held = await queries.balances("p0", f"a{number}", end_key(queries.position))
+        assert held == Balances(
+            sum(own(one, Kind.CASH) for one in mine), sum(own(one, Kind.RESERVED) for one in mine)
+        )
+    await projector.close()
+
+
+async def test_a_restart_goes_on_with_what_the_journal_remembers(tmp_path: Path) -> None:
+    """Among them a settlement whose payout is still to come, and a running round."""
+    made = some_money()
+    expected = await folded(WalletProjection, made.log, tmp_path)
+    settled = [
+        event.position.sequence
+        for event in made.log.events
+        if isinstance(event.body, settlements.BetsSettled)
+    ]
+    assert len(settled) == 2
+    for cut in (3, *settled, len(made.log.entries) - 2):
+        short = HandMadeLog()
+        short.entries = made.log.entries[:cut]
+        first = await opened(WalletProjection(), url_of(tmp_path, f"cut-{cut}"), short.read)
+        assert await first.caught_up(20)
+        await first.close()
+        second = await opened(WalletProjection(), url_of(tmp_path, f"cut-{cut}"), made.log.read)
+        assert await second.caught_up(20)
+        assert await rows_of(second) == expected
+        await second.close()
+
+
+async def test_what_is_remembered_ends_with_what_it_is_for(tmp_path: Path) -> None:
+    projector, _ = await projected(busy_log(rounds=3, bets=5), tmp_path)
+    rows = await rows_of(projector)
+    assert rows["unpaid_settlements"] == []
+    assert rows["rules_in_force"] == [("table", "t1", RULES)]
+    await projector.close()
+
+
+def test_the_pure_fold_gives_the_same_entries() -> None:
+    made = some_money()
+    fold = JournalFold()
+    entries = [entry for event in made.log.events if (entry := fold.see(event)) is not None]
+    assert [one.position for one in entries] == [line[0] for line in made.lines]
+    assert [one.cash_minor for one in entries] == [line[5] for line in made.lines]
+    assert all(sum(leg.minor for leg in one.legs) == 0 for one in entries)
+    assert [one.amount_minor for one in entries[:6]] == [10_000] * 3 + [600, 300, 975]
+
+
+# ---- random books ------------------------------------------------------------------------------
+
+
+def paid(stake: int) -> tuple[tuple[int, int], ...]:
+    """Lost, pushed, or won at even money less a commission: (payout, commission)."""
+    return (0, 0), (stake, 0), (2 * stake - stake // 20, stake // 20)
+
+
+@st.composite
+def books(draw: st.DrawFn) -> MoneyLog:
+    """A random log: accounts in three currencies, money in and out, rounds paid and voided."""
+    made = MoneyLog(HandMadeLog(entry_events=draw(st.integers(1, 5))))
+    made.log.open_table()
+    for number in range(draw(st.integers(1, 4))):
+        made.open(PARTNERS[number % 2], f"a{number}", draw(st.sampled_from(CURRENCIES)))
+    accounts = list(made.currency)
+    running: list[str] = []
+    for _ in range(draw(st.integers(0, 25))):
+        partner, account = draw(st.sampled_from(accounts))
+        cash = made.held[partner, account][0]
+        match draw(st.sampled_from(("in", "out", "round", "bet", "bet", "pay", "void"))):
+            case "in":
+                made.move(partner, account, draw(st.integers(1, 10**12)))
+            case "out" if cash:
+                made.move(partner, account, -draw(st.integers(1, cash)))
+            case "round":
+                running.append(made.open_round())
+            case "bet" if running and cash > 1:
+                stake = draw(st.integers(1, cash // 2))
+                made.bet(draw(st.sampled_from(running)), partner, account, [stake, stake])
+            case "pay" if running:
+                ending = running.pop()
+                won = {
+                    bet: draw(
+                        st.sampled_from(
+                            ((0, 0), (stake, 0), (2 * stake - stake // 20, stake // 20))
+                        )
+                    )
+                    for of, _, _, bet, stake in made.stakes
+                    if of == ending
+                }
+                made.end(ending, won)
+            case "void" if running:
+                made.end(running.pop(), None)
+            case _:
+                pass
+    made.log.flush()
+    return made
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(books(), st.data())
+def test_random_books_balance_at_every_position(made: MoneyLog, data: st.DataObject) -> None:
+    """Every balance, at any position, is what the simple model has; every entry and every currency
+    sums to zero; what is projected in pieces equals what is projected at once."""
+
+    async def main(folder: Path) -> None:
+        projector, queries = await projected(made, folder)
+        last = made.log.events[-1].position
+        index = data.draw(st.integers(0, len(made.log.events) - 1))
+        somewhere = made.log.events[index].position
+        for position in (somewhere, last):
+            behind = position._replace(index=position.index + 1)
+            for partner, account in made.currency:
+                cash, reserved = made.had(partner, account, behind)
+                found = await queries.balances(partner, account, end_key(position))
+                assert found == Balances(cash, reserved)
+            sums: dict[str, int] = {}
+            for line in await queries.trial_balance(end_key(position)):
+                sums[line.currency_code] = sums.get(line.currency_code, 0) + line.balance_minor
+            assert not any(sums.values())
+        by_kind = {
+            (line.partner, line.currency_code): line.balance_minor
+            for line in await queries.trial_balance(end_key(last))
+            if line.kind is Kind.COMMISSION
+        }
+        assert by_kind == {key: kept for key, kept in made.commission.items() if kept}
+        for partner in PARTNERS:
+            for one in await queries.entries(EVERYTHING, 500, partner=partner):
+                assert sum(leg.amount_minor for leg in one.legs) == 0
+                assert {leg.currency_code for leg in one.legs} == {
+                    made.currency[one.partner, one.account_id]
+                }
+        rows = await rows_of(projector)
+        await projector.close()
+        pieces = HandMadeLog()
+        pieces.entries = made.log.entries[: index % len(made.log.entries)]
+        first, _ = await projected(pieces, folder, "pieces")
+        await first.close()
+        second, _ = await projected(made, folder, "pieces")
+        assert await rows_of(second) == rows
+        await second.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(Path(folder)))
+
+
+# ---- how it grows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["balance", "first entry of a time"])
+async def test_a_look_into_a_long_journal_is_one_look_into_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """By SQLite's own plan: no table is scanned."""
+    projector, queries = await projected(some_money(), tmp_path)
+    plans: list[str] = []
+
+    async def explain(select: Any) -> Any:
+        text = str(select.compile(projector.engine, compile_kwargs={"literal_binds": True}))
+        async with projector.connect() as connection:
+            told = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")
+            plans.extend(row.detail for row in told)
+            return (await connection.execute(select)).scalar()
+
+    monkeypatch.setattr(queries, "_value", explain)
+    if query == "balance":
+        await queries.balances("north", "a", end_key(Position(1, 30, 0)))
+    else:
+        await queries.first_key(made_us := 1_700_000_000_000_000, made_us)
+    assert plans
+    assert all(plan.startswith("SEARCH") for plan in plans), plans
+    await projector.close()
+
+
+def test_every_kind_of_ledger_account_has_a_number() -> None:
+    assert set(LEDGER_KINDS) == set(Kind)
+    assert len(set(LEDGER_KINDS.values())) == len(Kind)
+    assert LEDGERS.name != POSTINGS.name
