@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from google.protobuf.message_factory import GetMessageClass
 
+from sabot.audit.v1 import correction_events_pb2 as audit_corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.settlement.v1 import correction_events_pb2 as settlement_corrections
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as shoe_floor
+from sabot.table.v1 import correction_events_pb2 as table_corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as table_floor
 from sabot.table.v1 import risk_events_pb2 as table_risk
+from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from sabot.wallet.v1 import seamless_events_pb2 as wallet_seamless
 from services.kernel.entry import EventTypes
@@ -22,12 +26,13 @@ SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
 
 
 def event_types() -> EventTypes:
-    """Every message of every service's `events.proto`, and of the files for the floor, for risk and
-    for seamless wallets."""
-    tables = (table, table_floor, table_risk)
+    """Every message of every `events.proto`, and of the files for the floor, risk, seamless wallets
+    and corrections."""
+    tables = (table, table_floor, table_risk, table_corrections)
     shoes = (shoe, shoe_floor)
-    wallets = (wallet, wallet_seamless)
-    modules = (*tables, limits, *wallets, *shoes, rules, settlement, audit)
+    wallets = (wallet, wallet_seamless, wallet_corrections)
+    others = (rules, settlement, settlement_corrections, audit, audit_corrections)
+    modules = (*tables, limits, *wallets, *shoes, *others)
     return EventTypes(
         GetMessageClass(descriptor)
         for module in modules

@@ -9,6 +9,7 @@ import grpc
 from sabot.table.v1 import events_pb2 as table
 from services.kernel import errors
 from services.kernel.errors import Reason, Refused, Retry
+from services.refusals import corrections
 from services.refusals.wallet import CURRENCY_MISMATCH, DECISION_FAILED
 
 _Code = grpc.StatusCode
@@ -343,6 +344,14 @@ REFUSALS: Mapping[int, Reason] = {
     table.REFUSAL_NOT_ON_FLOOR: NOT_ON_FLOOR,
     table.REFUSAL_CORRECTION_PENDING: CORRECTION_PENDING,
     table.REFUSAL_NOT_CORRECTABLE: NOT_CORRECTABLE,
+    table.REFUSAL_UNKNOWN_CORRECTION: corrections.CORRECTION_NOT_FOUND,
+    table.REFUSAL_CORRECTION_OVER: corrections.CORRECTION_OVER,
+    table.REFUSAL_ALREADY_APPROVED: corrections.ALREADY_APPROVED,
+    table.REFUSAL_SAME_PERSON: corrections.SAME_PERSON,
+    table.REFUSAL_DRY_RUN_STALE: corrections.DRY_RUN_STALE,
+    table.REFUSAL_NOTHING_TO_CORRECT: corrections.SAME_OUTCOME,
+    table.REFUSAL_BAD_RESULT: corrections.BAD_RESULT,
+    table.REFUSAL_TOO_MANY_CORRECTIONS: corrections.TOO_MANY_CORRECTIONS,
 }
 """Every `sabot.table.v1.Refusal` but the unspecified one."""
 

@@ -9,6 +9,7 @@ import grpc
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel import errors
 from services.kernel.errors import Reason, Refused, Retry
+from services.refusals.corrections import NOT_OWED
 
 _Code = grpc.StatusCode
 
@@ -215,6 +216,7 @@ DECLINES: Mapping[int, Reason] = {
     wallet.DECLINE_PARTNER_OVERDUE: PARTNER_OVERDUE,
     wallet.DECLINE_PARTNER_CONTRADICTS: PARTNER_CONTRADICTS,
     wallet.DECLINE_WITHDRAWN: WITHDRAWN_EARLY,
+    wallet.DECLINE_NOT_OWED: NOT_OWED,
 }
 """Every `sabot.wallet.v1.Decline` but the unspecified one."""
 

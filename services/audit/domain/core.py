@@ -1,5 +1,6 @@
-"""Audit's own core: which signed head of the log is the newest. Snapshots and acceptances are
-inputs that the kernel notes; there is nothing to decide about them.
+"""Audit's own core: which signed head of the log is the newest, and whether recalled facts are what
+the log says (see `facts.py`). Snapshots and acceptances are inputs that the kernel notes; there is
+nothing to decide about them.
 
 A seal is believed for no more than its place in the log: whoever reads it checks its root, its
 chain hash and its signature against the log itself.
@@ -7,13 +8,16 @@ chain hash and its signature against the log itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never, cast
 
 from google.protobuf.message import Message
 
+from sabot.audit.v1 import correction_events_pb2 as corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import events_pb2 as log
+from sabot.settlement.v1 import correction_events_pb2 as settlement
+from services.audit.domain.facts import FactsAsked, answer_facts, asked_by
 from services.kernel.event import UNLOGGED, Answers, Core, Event, Position
 
 
@@ -26,11 +30,15 @@ class AuditState:
     """Log time of it; 0: there is none."""
     position: Position = UNLOGGED
     """Where its input stands."""
+    asked: dict[str, FactsAsked] = field(default_factory=dict[str, FactsAsked])
+    """By correction: facts that are to be confirmed."""
 
 
-Folded = audit.SealLog
-Answered = audit.LogSealed | log.InputIgnored
-FOLDS: frozenset[type[Message]] = frozenset({audit.SealLog})
+Folded = audit.SealLog | corrections.ConfirmFacts | settlement.FactsRecalled
+Answered = (
+    audit.LogSealed | corrections.FactsConfirmed | corrections.FactsRefuted | log.InputIgnored
+)
+FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
 ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
 
 
@@ -42,38 +50,53 @@ def evolve(state: AuditState, event: Event) -> None:
             state.seal = body
             state.sealed_us = event.time_us
             state.position = event.cause or event.position
-        case audit.SealLog() | log.InputIgnored():
+        case settlement.FactsRecalled():
+            state.asked[body.correction_id] = asked_by(event, body)
+        case corrections.FactsConfirmed() | corrections.FactsRefuted():
+            state.asked.pop(body.correction_id, None)
+        case audit.SealLog() | corrections.ConfirmFacts() | log.InputIgnored():
             pass
         case _:
             assert_never(body)
 
 
 def decide(state: AuditState, event: Event) -> Answers:
-    """Answer one event.
+    """Answer one event."""
+    body = cast("Folded", event.body)
+    match body:
+        case settlement.FactsRecalled():
+            return ()  # Audit's shell looks them up, and tells.
+        case corrections.ConfirmFacts():
+            return [answer_facts(state.asked.get(body.correction_id), body)]
+        case audit.SealLog():
+            return [_sealed(state, event, body)]
+        case _:
+            assert_never(body)
+
+
+def _sealed(state: AuditState, event: Event, body: audit.SealLog) -> Message:
+    """The answer to a seal.
 
     Order of reasons to ignore: an entry that is not there yet; a head older than the newest; the
     same once more, or one that contradicts it.
     """
-    body = cast("Folded", event.body)
     newest = state.seal
     if body.size < 1 or body.size >= event.position.sequence:
-        return [_ignored(log.IGNORED_REASON_IMPOSSIBLE)]
+        return _ignored(log.IGNORED_REASON_IMPOSSIBLE)
     if newest is not None and body.size < newest.size:
-        return [_ignored(log.IGNORED_REASON_NOT_NOW)]
+        return _ignored(log.IGNORED_REASON_NOT_NOW)
     if newest is not None and body.size == newest.size:
         same = (body.root, body.head) == (newest.root, newest.head)
         reason = log.IGNORED_REASON_ALREADY_DONE if same else log.IGNORED_REASON_CONTRADICTS
-        return [_ignored(reason)]
-    return [
-        audit.LogSealed(
-            size=body.size,
-            root=body.root,
-            head=body.head,
-            signature=body.signature,
-            key_id=body.key_id,
-            public_key=body.public_key,
-        )
-    ]
+        return _ignored(reason)
+    return audit.LogSealed(
+        size=body.size,
+        root=body.root,
+        head=body.head,
+        signature=body.signature,
+        key_id=body.key_id,
+        public_key=body.public_key,
+    )
 
 
 def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
@@ -82,7 +105,7 @@ def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
 
 CORE: Core[AuditState] = Core(
     service="audit",
-    schema=2,
+    schema=3,
     behaviour=1,
     state_type=AuditState,
     initial=AuditState,
@@ -90,5 +113,6 @@ CORE: Core[AuditState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
+    alarms={corrections.FactsRefuted: "facts_refuted"},
 )
 """The audit core."""

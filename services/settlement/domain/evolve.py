@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
+from sabot.log.v1 import events_pb2 as log
+from sabot.settlement.v1 import correction_events_pb2 as corrections
 from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.table.v1 import correction_events_pb2 as table_corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Event
 from services.settlement.domain.events import Folded, Own
+from services.settlement.domain.evolve_corrections import follow_correction
 from services.settlement.domain.state import (
     Round,
     SettlementState,
@@ -44,6 +48,19 @@ def evolve(state: SettlementState, event: Event) -> None:
             running = running_round(state, body.table_id, body.round_id)
             if running is not None:
                 _round_goes_on(running, event, body)
+        case (
+            table_corrections.CorrectionApproved()
+            | table_corrections.ResultCorrected()
+            | table_corrections.CorrectionClosed()
+            | corrections.RecallFacts()
+            | corrections.FactsRecalled()
+            | corrections.CorrectionRejected()
+            | corrections.BetsCorrected()
+            | corrections.RoundCorrected()
+        ):
+            follow_correction(state, event, body)
+        case corrections.EndRecall() | corrections.FactsTaken() | log.InputIgnored():
+            pass
         case _:
             assert_never(body)
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
+from sabot.table.v1 import correction_events_pb2 as table_corrections
+from services.kernel.event import Position
+from services.settlement.domain.facts import Facts
 
 STEP_BETS = 400
 """Bets settled in one step: other tables' events come in between, and a step fits one entry. An
@@ -52,10 +55,38 @@ class Table:
 
 
 @dataclass(slots=True)
+class Recall:
+    """A closed round that is to be settled again, from its approval to its last difference."""
+
+    table_id: str
+    round_id: str
+    outcome: table_corrections.CorrectedOutcome
+    version: int
+    """Which outcome of the round that is, from 1."""
+    dry_run: bytes
+    reason: int
+    """A `sabot.table.v1.RoundReason`."""
+    asked_by: Position
+    """Its approval: facts for another one are late."""
+    facts: Facts = field(default_factory=Facts)
+    steps: list[Position] = field(default_factory=list[Position])
+    """The inputs that brought them."""
+    is_recalled: bool = False
+    """Whether all of them are here, and audit is asked."""
+    behaviour: int = 0
+    """In force at `ResultCorrected`; every step is decided by it. 0: it has not come."""
+    accounts_done: int = 0
+    """Accounts of the round that need not be looked at any more."""
+    accounts_corrected: int = 0
+
+
+@dataclass(slots=True)
 class SettlementState:
     """Everything the settlement core remembers."""
 
     tables: dict[str, Table] = field(default_factory=dict[str, Table])
+    recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
+    """By correction. The table lets few be under way at a time."""
 
 
 def running_round(state: SettlementState, table_id: str, round_id: str) -> Round | None:

@@ -11,7 +11,7 @@ from services.table.domain.state import TableState
 
 CORE: Core[TableState] = Core(
     service="table",
-    schema=7,
+    schema=8,
     behaviour=1,
     state_type=TableState,
     initial=TableState,

@@ -28,6 +28,7 @@ Order of refusals, each tested:
       ResumeRound: NOT_SUSPENDED, CORRECTION_PENDING;
       VoidRound: RESULT_ACCEPTED;
       CorrectCard, CorrectOutcome: see `corrections.py`.
+    ProposeCorrection, ApproveCorrection: see `paid_rounds.py`.
 
 A void takes a round from any state before its result, suspended or not.
 """
@@ -39,14 +40,18 @@ from typing import assert_never, cast
 
 from google.protobuf.message import Message
 
+from sabot.audit.v1 import correction_events_pb2 as audit
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.settlement.v1 import correction_events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import risk_events_pb2 as risk
+from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
 from services.table.domain.corrections import is_overtaken
@@ -61,6 +66,7 @@ from services.table.domain.decide_turns import (
 from services.table.domain.events import Folded
 from services.table.domain.failures import table_of_failure
 from services.table.domain.floor_close import decide_fault, go_on_closing
+from services.table.domain.paid_rounds import decide_progress
 from services.table.domain.risk import decide_closing
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import Phase, TableState, round_number, running_round
@@ -108,6 +114,8 @@ def decide(state: TableState, event: Event) -> Answers:
             | table.VoidRound()
             | orders.CorrectCard()
             | orders.CorrectOutcome()
+            | corrections.ProposeCorrection()
+            | corrections.ApproveCorrection()
         ):
             return decide_order(state, event, body)
         case rules.RoundResolved():
@@ -128,6 +136,13 @@ def decide(state: TableState, event: Event) -> Answers:
             return _shoe_is_ready(state, event, body) if body.ready else ()
         case shoe.CutCardReached() | shoe.ShoeRanOut() | shoe.ShoeClosed():
             return _shoe_is_over(state, body)
+        case (
+            settlement.CorrectionRejected()
+            | audit.FactsConfirmed()
+            | audit.FactsRefuted()
+            | wallet_corrections.CorrectionsPosted()
+        ):
+            return decide_progress(state, body)
         case log.InputFailed():
             return _failure(state, body)
         case _:

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from services.games.rule_set_faults import table_faults
@@ -17,6 +18,8 @@ from services.kernel.requests import Standing
 from services.table.domain.corrections import ordered, why_not_corrected
 from services.table.domain.events import Order, RoundOrder
 from services.table.domain.floor_close import close_by_call, close_by_timer
+from services.table.domain.paid_rounds import decide_correction
+from services.table.domain.paid_rounds import rejected as paid_round_rejected
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import (
     MAX_KNOWN_TABLES,
@@ -57,6 +60,8 @@ def decide_order(state: TableState, event: Event, body: Order) -> Answers:
             | orders.CorrectOutcome()
         ):
             return _round_order(state, body)
+        case corrections.ProposeCorrection() | corrections.ApproveCorrection():
+            return decide_correction(state, event, body)
         case _:
             assert_never(body)
 
@@ -64,6 +69,8 @@ def decide_order(state: TableState, event: Event, body: Order) -> Answers:
 def _rejected(
     body: Order, refusal: table.Refusal.ValueType, detail: str = ""
 ) -> table.OrderRejected:
+    if isinstance(body, corrections.ProposeCorrection | corrections.ApproveCorrection):
+        return paid_round_rejected(body, refusal)
     table_id = body.spec.table_id if isinstance(body, table.OpenTable) else body.table_id
     round_id = ""
     if not isinstance(body, table.OpenTable | table.CloseTable | table.OpenRound):

@@ -15,6 +15,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.table.domain import paid_rounds
 
 Order = (
     table.OpenTable
@@ -26,6 +27,7 @@ Order = (
     | table.VoidRound
     | orders.CorrectCard
     | orders.CorrectOutcome
+    | paid_rounds.Order
 )
 """Operators' inputs; timers send two of them."""
 
@@ -63,6 +65,7 @@ Foreign = (
     | rules.InsuranceOffered
     | rules.ActionCalled
     | rules.RoundResolved
+    | paid_rounds.Told
     | log.InputFailed
     | log.RetryInput
 )
@@ -91,6 +94,7 @@ Own = (
     | table.RoundVoided
     | table.RoundClosed
     | risk.BetsClosed
+    | paid_rounds.Own
     | log.RequestRepeated
     | log.InputIgnored
 )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
+from sabot.audit.v1 import correction_events_pb2 as audit
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
+from sabot.settlement.v1 import correction_events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import risk_events_pb2 as risk
+from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.requests import Standing
@@ -42,6 +46,7 @@ from services.table.domain.evolve_turns import (
     time_is_over,
 )
 from services.table.domain.failures import accepted_of_failure
+from services.table.domain.paid_rounds import follow_paid_round
 from services.table.domain.state import (
     MAX_ACCOUNT_REQUESTS,
     MAX_ACTION_REQUESTS,
@@ -96,6 +101,8 @@ def evolve(state: TableState, event: Event) -> None:
             | table.VoidRound()
             | orders.CorrectCard()
             | orders.CorrectOutcome()
+            | corrections.ProposeCorrection()
+            | corrections.ApproveCorrection()
         ):
             _keep_order(state, event, body)
         case table.TableOpened():
@@ -139,9 +146,15 @@ def evolve(state: TableState, event: Event) -> None:
             | floor.FirstCardShown()
         ):
             shoe_goes_on(state, body)
+        case (
+            corrections.CorrectionProposed()
+            | corrections.CorrectionApproved()
+            | corrections.ResultCorrected()
+            | corrections.CorrectionClosed()
+        ):
+            follow_paid_round(state, event, body)
         case log.InputFailed():
-            _settlement_failed(state, event, body)
-            _bets_failed(state, event, body)
+            _path_failed(state, event, body)
         case log.RetryInput():
             _settlement_retried(state, event, body)
         case (
@@ -152,6 +165,10 @@ def evolve(state: TableState, event: Event) -> None:
             | wallet.RoundPaid()
             | wallet.RoundReturned()
             | risk.CloseBets()
+            | settlement.CorrectionRejected()
+            | audit.FactsConfirmed()
+            | audit.FactsRefuted()
+            | wallet_corrections.CorrectionsPosted()
             | log.RequestRepeated()
             | log.InputIgnored()
         ):
@@ -270,6 +287,11 @@ def _bets_gone(
             free_seat(running, bet)
     if running.turn is not None:
         stake_is_off(running, bet_ids)
+
+
+def _path_failed(state: TableState, event: Event, body: log.InputFailed) -> None:
+    _settlement_failed(state, event, body)
+    _bets_failed(state, event, body)
 
 
 def _bets_failed(state: TableState, event: Event, body: log.InputFailed) -> None:

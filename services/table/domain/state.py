@@ -13,6 +13,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import spec_pb2
 from services.kernel.event import UNLOGGED, Position
 from services.kernel.requests import RequestIds
+from services.table.domain.corrected_rounds import Corrections
 from services.table.domain.floor_state import FloorRound
 from services.table.domain.turns import Seat, Turn
 
@@ -162,6 +163,8 @@ class TableState:
     tables: dict[str, Table] = field(default_factory=dict[str, Table])
     request_ids: RequestIds = field(default_factory=RequestIds)
     """Operators' request ids; the scope is the actor."""
+    corrections: Corrections = field(default_factory=Corrections)
+    """Of rounds that were paid."""
 
 
 def running_round(state: TableState, table_id: str, round_id: str) -> Round | None:

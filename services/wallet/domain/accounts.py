@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event, InvariantViolated
 from services.kernel.requests import Standing as IdStanding
@@ -28,6 +29,15 @@ Request = (
     | wallets.UnblockAccount
     | wallets.Deposit
     | wallets.Withdraw
+    | corrections.SettleReceivable
+    | corrections.SetShortfallPolicy
+)
+
+_OF_OPERATORS = (
+    wallets.BlockAccount,
+    wallets.UnblockAccount,
+    corrections.SettleReceivable,
+    corrections.SetShortfallPolicy,
 )
 
 ID_DECLINES = frozenset(
@@ -80,6 +90,18 @@ def answer_request(state: WalletState, event: Event, body: Request) -> Message:
                 currency_code=body.currency_code,
                 amount_minor=body.amount_minor,
             )
+        case corrections.SettleReceivable():
+            return corrections.ReceivableSettled(
+                request_id=body.request_id,
+                partner_id=event.partner,
+                account_id=body.account_id,
+                currency_code=body.currency_code,
+                amount_minor=body.amount_minor,
+            )
+        case corrections.SetShortfallPolicy():
+            return corrections.ShortfallPolicySet(
+                request_id=body.request_id, partner_id=event.partner, policy=body.policy
+            )
 
 
 def answer_approval(
@@ -108,14 +130,15 @@ def answer_approval(
 
 def declined(body: Request, decline: wallets.Decline.ValueType) -> wallets.AccountRequestDeclined:
     """The refusal of a request."""
+    account_id = "" if isinstance(body, corrections.SetShortfallPolicy) else body.account_id
     return wallets.AccountRequestDeclined(
-        request_id=body.request_id, account_id=body.account_id, decline=decline
+        request_id=body.request_id, account_id=account_id, decline=decline
     )
 
 
 def _scope(event: Event, body: Request) -> str:
     """In whose name an id is unique: operators act on the accounts of many partners."""
-    if isinstance(body, wallets.BlockAccount | wallets.UnblockAccount):
+    if isinstance(body, _OF_OPERATORS):
         return event.actor
     return event.partner
 
@@ -157,6 +180,8 @@ def _refused_by_id(state: WalletState, event: Event, body: Request) -> Message |
 
 
 def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline.ValueType | None:
+    if isinstance(body, corrections.SetShortfallPolicy):
+        return None
     account = state.accounts.get((partner, body.account_id))
     if isinstance(body, wallets.OpenAccount):
         if account is not None and account.standing is Standing.CLOSED:
@@ -168,11 +193,11 @@ def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline
         return None
     if account is None:
         return wallets.DECLINE_UNKNOWN_ACCOUNT
-    if account.standing is Standing.CLOSED:
+    if account.standing is Standing.CLOSED and not _is_after_correction(account, body):
         return wallets.DECLINE_ACCOUNT_CLOSED
     match body:
         case wallets.CloseAccount():
-            empty = not account.available_minor and not account.reserved_minor
+            empty = not (account.available_minor or account.reserved_minor or account.owed_minor)
             return None if empty else wallets.DECLINE_ACCOUNT_NOT_EMPTY
         case wallets.BlockAccount():
             blocked = account.standing is Standing.BLOCKED
@@ -189,6 +214,26 @@ def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline
                 return wallets.DECLINE_CURRENCY_MISMATCH
             enough = account.available_minor >= body.amount_minor
             return None if enough else wallets.DECLINE_INSUFFICIENT_FUNDS
+        case corrections.SettleReceivable():
+            _positive(body.amount_minor)
+            if account.currency_code != body.currency_code:
+                return wallets.DECLINE_CURRENCY_MISMATCH
+            if account.owed_minor < body.amount_minor:
+                return wallets.DECLINE_NOT_OWED
+            enough = account.available_minor >= body.amount_minor
+            return None if enough else wallets.DECLINE_INSUFFICIENT_FUNDS
+
+
+def _is_after_correction(account: Account, body: Request) -> bool:
+    """Whether a closed account may do this: a correction of a round that it once had a bet in may
+    give it money, or leave it owing some."""
+    match body:
+        case wallets.Withdraw():
+            return account.available_minor > 0
+        case corrections.SettleReceivable():
+            return account.owed_minor > 0
+        case _:
+            return False
 
 
 def _decline_money_in(

@@ -11,7 +11,9 @@ from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as log
+from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.settlement.v1 import events_pb2 as settlements
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Core, Event
 from services.wallet.domain.accounts import (
@@ -21,6 +23,7 @@ from services.wallet.domain.accounts import (
     answer_request,
     use_request_id,
 )
+from services.wallet.domain.corrections import correct, end_corrections
 from services.wallet.domain.postings import Kind, postings
 from services.wallet.domain.stakes import (
     drop,
@@ -46,6 +49,8 @@ Folded = (
     | limits.BookVoided
     | settlements.RoundSettled
     | limits.DepositApproved
+    | settled_again.BetsCorrected
+    | settled_again.RoundCorrected
     | log.InputFailed
     | Request
 )
@@ -65,6 +70,10 @@ Answered = (
     | wallets.AccountBlocked
     | wallets.AccountUnblocked
     | wallets.AccountRequestDeclined
+    | corrections.CorrectionPosted
+    | corrections.CorrectionsPosted
+    | corrections.ShortfallPolicySet
+    | corrections.ReceivableSettled
     | log.RequestRepeated
 )
 FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
@@ -85,8 +94,14 @@ def evolve(state: WalletState, event: Event) -> None:
         case wallets.PayoutPosted() | wallets.StakeReturned():
             drop(state, body)
             _post(state, event)
-        case wallets.FundsWithdrawn():
+        case (
+            wallets.FundsWithdrawn()
+            | corrections.CorrectionPosted()
+            | corrections.ReceivableSettled()
+        ):
             _post(state, event)
+        case corrections.ShortfallPolicySet():
+            state.shortfalls[body.partner_id] = body.policy
         case wallets.FundsDeposited():
             state.deposits.pop((event.partner, body.request_id), None)
             _post(state, event)
@@ -97,6 +112,8 @@ def evolve(state: WalletState, event: Event) -> None:
             | wallets.UnblockAccount()
             | wallets.Deposit()
             | wallets.Withdraw()
+            | corrections.SettleReceivable()
+            | corrections.SetShortfallPolicy()
         ):
             use_request_id(state, event, body)
         case limits.BookClosed():
@@ -125,6 +142,9 @@ def evolve(state: WalletState, event: Event) -> None:
             limits.WithdrawalApproved()
             | limits.DepositApproved()
             | settlements.RoundSettled()
+            | settled_again.BetsCorrected()
+            | settled_again.RoundCorrected()
+            | corrections.CorrectionsPosted()
             | log.InputFailed()
             | wallets.StakeDeclined()
             | wallets.StakesSealed()
@@ -152,6 +172,10 @@ def decide(state: WalletState, event: Event) -> Answers:
             return return_step(state, body.round_id)
         case settlements.RoundSettled():
             return [end(state, body)]
+        case settled_again.BetsCorrected():
+            return [correct(state, body)]
+        case settled_again.RoundCorrected():
+            return [end_corrections(body)]
         case limits.DepositApproved():
             answer = answer_approval(state, event.partner, body.request_id)
             return () if answer is None else [answer]
@@ -164,6 +188,8 @@ def decide(state: WalletState, event: Event) -> Answers:
             | wallets.UnblockAccount()
             | wallets.Deposit()
             | wallets.Withdraw()
+            | corrections.SettleReceivable()
+            | corrections.SetShortfallPolicy()
         ):
             return [answer_request(state, event, body)]
         case _:
@@ -196,6 +222,8 @@ def _post(state: WalletState, event: Event) -> None:
             state.accounts[partner, account_id].available_minor += minor
         elif kind is Kind.RESERVED:
             state.accounts[partner, account_id].reserved_minor += minor
+        elif kind is Kind.RECEIVABLE:
+            state.accounts[partner, account_id].owed_minor -= minor
         else:
             ledger = (kind.value, partner, currency_code)
             state.ledgers[ledger] = state.ledgers.get(ledger, 0) + minor
@@ -203,7 +231,7 @@ def _post(state: WalletState, event: Event) -> None:
 
 CORE: Core[WalletState] = Core(
     service=SERVICE,
-    schema=2,
+    schema=3,
     behaviour=1,
     state_type=WalletState,
     initial=WalletState,

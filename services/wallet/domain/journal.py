@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event, Position
 from services.wallet.domain.postings import MOVES, OF_ACCOUNTS, Kind, Posting, postings
@@ -92,6 +93,8 @@ _KINDS: Mapping[type[Message], EntryKind] = {
     wallets.FundsWithdrawn: EntryKind.WITHDRAWAL,
     wallets.StakeReserved: EntryKind.STAKE,
     wallets.PayoutPosted: EntryKind.PAYOUT,
+    corrections.CorrectionPosted: EntryKind.CORRECTION,
+    corrections.ReceivableSettled: EntryKind.CORRECTION,
 }
 _RETURNS: Mapping[int, EntryKind] = {
     wallets.RETURN_REASON_WITHDRAWN: EntryKind.STAKE_WITHDRAWN,
@@ -171,6 +174,9 @@ class JournalFold:
         settlement = None
         if isinstance(body, wallets.PayoutPosted):
             settlement = self.paid((round_id, partner, body.account_id))
+        elif isinstance(body, corrections.CorrectionPosted):
+            # Its round has been closed for long: it names them itself.
+            settlement = Settlement(tuple(body.bet_ids), body.rule_set_hash)
         elif round_id:
             bet_ids = tuple([bet.bet_id for bet in body.bets])
         if settlement is not None:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 
 
@@ -67,6 +68,8 @@ MOVES: frozenset[type[Message]] = frozenset(
         wallets.StakeReturned,
         wallets.FundsDeposited,
         wallets.FundsWithdrawn,
+        corrections.CorrectionPosted,
+        corrections.ReceivableSettled,
     }
 )
 """Every answer that may move money. Whoever adds a case to `postings` adds its type here."""
@@ -104,8 +107,30 @@ def postings(body: Message, partner: str) -> tuple[Posting, ...]:
                 ),
                 Posting(Kind.EXTERNAL, partner, "", body.currency_code, body.amount_minor),
             )
+        case corrections.CorrectionPosted():
+            return _correction(body)
+        case corrections.ReceivableSettled():
+            owner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
+            return (
+                Posting(Kind.CASH, owner, account_id, currency_code, -body.amount_minor),
+                Posting(Kind.RECEIVABLE, owner, account_id, currency_code, body.amount_minor),
+            )
         case _:
             return ()
+
+
+def _correction(body: corrections.CorrectionPosted) -> tuple[Posting, ...]:
+    """What the payout changes by goes to the account or comes from it, and what it could not give
+    back is owed; the commission changes on its own leg."""
+    partner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
+    paid, kept, owed = body.payout_delta_minor, body.commission_delta_minor, body.receivable_minor
+    legs = (
+        Posting(Kind.CORRECTIONS, partner, "", currency_code, -(paid + kept)),
+        Posting(Kind.CASH, partner, account_id, currency_code, paid + owed),
+        Posting(Kind.RECEIVABLE, partner, account_id, currency_code, -owed),
+        Posting(Kind.COMMISSION, partner, "", currency_code, kept),
+    )
+    return tuple(leg for leg in legs if leg.minor)
 
 
 def _payout(body: wallets.PayoutPosted) -> tuple[Posting, ...]:

@@ -24,6 +24,8 @@ class Account:
     standing: Standing = Standing.OPEN
     available_minor: int = 0
     reserved_minor: int = 0
+    owed_minor: int = 0
+    """What it could not give back when rounds were corrected: its `receivable`, turned about."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class WalletState:
     ledgers: dict[tuple[str, str, str], int] = field(
         default_factory=dict[tuple[str, str, str], int]
     )
-    """By (kind, partner, currency): `house`, `commission` and `external`, signed minor units."""
+    """By (kind, partner, currency): the ledger accounts of partners, signed minor units."""
     deposits: dict[tuple[str, str], PendingDeposit] = field(
         default_factory=dict[tuple[str, str], PendingDeposit]
     )
@@ -81,13 +83,15 @@ class WalletState:
     """By round id."""
     requests: RequestIds = field(default_factory=RequestIds)
     """Scope: the partner; for operators' orders `operator:<id>`."""
+    shortfalls: dict[str, int] = field(default_factory=dict[str, int])
+    """By partner: a `sabot.wallet.v1.ShortfallPolicy`, where it was ever set."""
 
 
 def sums(state: WalletState) -> dict[str, int]:
     """By currency, what all accounts and ledgers come to: always zero (invariant 1)."""
     totals: dict[str, int] = {}
     for account in state.accounts.values():
-        held = account.available_minor + account.reserved_minor
+        held = account.available_minor + account.reserved_minor - account.owed_minor
         totals[account.currency_code] = totals.get(account.currency_code, 0) + held
     for (_, _, currency_code), minor in state.ledgers.items():
         totals[currency_code] = totals.get(currency_code, 0) + minor

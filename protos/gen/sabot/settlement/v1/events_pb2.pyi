@@ -35,6 +35,8 @@ class _OutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome.Value
     """The stake goes back."""
     OUTCOME_HALF_LOST: _Outcome.ValueType  # 4
     """Half the stake is lost."""
+    OUTCOME_VOIDED: _Outcome.ValueType  # 5
+    """The round was voided after it was paid: the stake goes back."""
 
 class Outcome(_Outcome, metaclass=_OutcomeEnumTypeWrapper):
     """What became of a bet."""
@@ -49,6 +51,8 @@ OUTCOME_PUSHED: Outcome.ValueType  # 3
 """The stake goes back."""
 OUTCOME_HALF_LOST: Outcome.ValueType  # 4
 """Half the stake is lost."""
+OUTCOME_VOIDED: Outcome.ValueType  # 5
+"""The round was voided after it was paid: the stake goes back."""
 Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
 
 @_typing.final

@@ -195,6 +195,22 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """A correction of the round is not decided yet."""
     REFUSAL_NOT_CORRECTABLE: _Refusal.ValueType  # 42
     """Bettors have acted on what was told: the round can be voided, but not corrected."""
+    REFUSAL_UNKNOWN_CORRECTION: _Refusal.ValueType  # 50
+    """No such correction was ever proposed."""
+    REFUSAL_CORRECTION_OVER: _Refusal.ValueType  # 51
+    """The correction is done, was rejected, or waited too long for its approval."""
+    REFUSAL_ALREADY_APPROVED: _Refusal.ValueType  # 52
+    """The correction is approved already."""
+    REFUSAL_SAME_PERSON: _Refusal.ValueType  # 53
+    """Who proposes a correction cannot approve it."""
+    REFUSAL_DRY_RUN_STALE: _Refusal.ValueType  # 54
+    """The round was corrected since the dry run."""
+    REFUSAL_NOTHING_TO_CORRECT: _Refusal.ValueType  # 55
+    """The round has come to this already."""
+    REFUSAL_BAD_RESULT: _Refusal.ValueType  # 56
+    """The result is none that a game can have."""
+    REFUSAL_TOO_MANY_CORRECTIONS: _Refusal.ValueType  # 57
+    """As many corrections are open as there may be."""
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -269,6 +285,22 @@ REFUSAL_CORRECTION_PENDING: Refusal.ValueType  # 41
 """A correction of the round is not decided yet."""
 REFUSAL_NOT_CORRECTABLE: Refusal.ValueType  # 42
 """Bettors have acted on what was told: the round can be voided, but not corrected."""
+REFUSAL_UNKNOWN_CORRECTION: Refusal.ValueType  # 50
+"""No such correction was ever proposed."""
+REFUSAL_CORRECTION_OVER: Refusal.ValueType  # 51
+"""The correction is done, was rejected, or waited too long for its approval."""
+REFUSAL_ALREADY_APPROVED: Refusal.ValueType  # 52
+"""The correction is approved already."""
+REFUSAL_SAME_PERSON: Refusal.ValueType  # 53
+"""Who proposes a correction cannot approve it."""
+REFUSAL_DRY_RUN_STALE: Refusal.ValueType  # 54
+"""The round was corrected since the dry run."""
+REFUSAL_NOTHING_TO_CORRECT: Refusal.ValueType  # 55
+"""The round has come to this already."""
+REFUSAL_BAD_RESULT: Refusal.ValueType  # 56
+"""The result is none that a game can have."""
+REFUSAL_TOO_MANY_CORRECTIONS: Refusal.ValueType  # 57
+"""As many corrections are open as there may be."""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:

@@ -73,6 +73,8 @@ class _DeclineEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Decline.Value
     """The partner's wallet said what cannot be; what it may have taken is rolled back."""
     DECLINE_WITHDRAWN: _Decline.ValueType  # 26
     """The bets were withdrawn before the partner's wallet had answered."""
+    DECLINE_NOT_OWED: _Decline.ValueType  # 40
+    """The account does not owe so much."""
 
 class Decline(_Decline, metaclass=_DeclineEnumTypeWrapper):
     """Why the wallet refuses or declines."""
@@ -123,6 +125,8 @@ DECLINE_PARTNER_CONTRADICTS: Decline.ValueType  # 25
 """The partner's wallet said what cannot be; what it may have taken is rolled back."""
 DECLINE_WITHDRAWN: Decline.ValueType  # 26
 """The bets were withdrawn before the partner's wallet had answered."""
+DECLINE_NOT_OWED: Decline.ValueType  # 40
+"""The account does not owe so much."""
 Global___Decline: _TypeAlias = Decline  # noqa: Y015
 
 class _ReturnReason:
