@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.certify.cases import NotReady
 from services.cli.acceptance import NotAcceptable
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import CapsuleRefused
@@ -50,6 +51,7 @@ EXPECTED = (
     NoLog,
     NotACapsule,
     NotAcceptable,
+    NotReady,
     NotTold,
     NothingToKeep,
     NothingFound,

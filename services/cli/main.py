@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from services.cli import (
+    certify_command,
     export_command,
     incidents,
     log_command,
@@ -54,6 +55,7 @@ odds_command.register(app)
 export_command.register(app)
 log_command.register(app)
 rules_command.register(app)
+certify_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

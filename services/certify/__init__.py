@@ -1,0 +1,1 @@
+"""Certification of partners' wallets: what one must do before it is called for money."""
