@@ -104,19 +104,15 @@ async def debit_other_content(kit: Kit) -> None:
     async with kit.moves(-500):
         first = kit.debit(500)
         await kit.taken(first)
-        for change in (
-            {"round_id": kit.new_round()},
-            {"reason": wallet.DEBIT_REASON_FURTHER_STAKE},
-            {"bets": [Bet(bet_id="1", bet="player", stake_minor=500)]},
-        ):
-            other = wallet.DebitRequest()
+        others = {name: wallet.DebitRequest() for name in ("round_id", "reason", "bets")}
+        for other in others.values():
             other.CopyFrom(first)
-            for name, value in change.items():
-                other.ClearField(name)  # type: ignore[arg-type]
-                other.MergeFrom(wallet.DebitRequest(**{name: value}))  # type: ignore[arg-type]
+        others["round_id"].round_id = kit.new_round()
+        others["reason"].reason = wallet.DEBIT_REASON_FURTHER_STAKE
+        others["bets"].bets[0].bet = "player"
+        for changed, other in others.items():
             answer = await kit.caller.call(other)
             if answer.status is not FAILED_PRECONDITION:
-                changed = next(iter(change))
                 raise Fault(f"Debit with another `{changed}`: {answer}, not FAILED_PRECONDITION")
 
 
