@@ -5,7 +5,7 @@
 set -eu
 compile() {
   "${BIN:-.venv/bin}/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-    --no-emit-index-url --custom-compile-command 'make lock' pyproject.toml --extra embedded "$@"
+    --no-emit-index-url --custom-compile-command 'make lock' pyproject.toml --extra embedded --extra console "$@"
 }
 compile -o requirements.txt "$@"
 compile --group dev -c requirements.txt -o requirements-dev.txt "$@"

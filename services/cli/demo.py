@@ -4,9 +4,10 @@ bet through the public calls; a line for each round, and at the end the proof fr
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -18,14 +19,15 @@ from sabot.partner.v1 import partner_service_pb2 as partner
 from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
 from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc, spec_pb2
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
-from services.cli import demo_floor
+from services.cli import console_child, demo_floor
 from services.cli.demo_games import CURRENCY, DemoTable, Wager
 from services.cli.demo_seats import Seats
-from services.cli.fleet import DEFAULT_PORT, Fleet, fleet
+from services.cli.fleet import CELL, DEFAULT_PORT, Fleet, fleet
 from services.cli.log_source import open_source
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
 from services.kernel import event_loop, telemetry
+from services.kernel.tokens import DEMO_CALLERS
 
 T = TypeVar("T")
 
@@ -64,21 +66,29 @@ class RoundTally:
     refused: int = 0
 
 
-def run_demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> int:
-    """Run until `rounds` rounds are over (None: until Ctrl-C); the exit code."""
+def run_demo(
+    data: Path, rounds: int | None, tables: Sequence[DemoTable], *, pages: bool = True
+) -> int:
+    """Run until `rounds` rounds are over (None: until Ctrl-C), with the console unless without
+    `pages`; the exit code."""
     telemetry.configure_logging(service="demo", level="WARNING")
+    # The console is started beside a running server: gRPC would complain that it cannot be forked.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
-        return event_loop.run(_demo(data, rounds, tables))
+        return event_loop.run(_demo(data, rounds, tables, pages))
     except asyncio.CancelledError:
         return 1  # a signal while it started
 
 
-async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> int:
+async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable], pages: bool) -> int:
     stop = asyncio.Event()
     event_loop.give_up_at_signals()
-    async with fleet(data, _free_or_default()) as running:
-        event_loop.at_signals(stop.set)
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(fleet(data, _free_or(DEFAULT_PORT)))
         print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
+        if pages and console_child.is_installed():
+            await _open_console(stack, running)
+        event_loop.at_signals(stop.set)
         error = await _play(running, rounds, tables, stop)
     if error is not None:
         print(f"stopped: {error}", file=sys.stderr)
@@ -91,16 +101,30 @@ async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable]) -> 
     return 0 if found.right else 1
 
 
-def _free_or_default() -> int:
+async def _open_console(stack: AsyncExitStack, running: Fleet) -> None:
+    """Operators' pages, and who may sign in there."""
+    port = _free_or(console_child.DEFAULT_PORT)
+    console = await stack.enter_async_context(
+        console_child.console(running.data, running.address, running.tokens, port, CELL)
+    )
+    print(f"console at {console.address}; names and passwords of the demonstration:")
+    roles = {caller.operator: caller.roles for caller in DEMO_CALLERS}
+    for name, password in console.passwords.items():
+        told = ", ".join(sorted(role.value for role in roles.get(name, ())))
+        print(f"  {name:6} {password}  {told}", flush=True)
+
+
+def _free_or(port: int) -> int:
+    """A port if it is free, else 0: any other."""
     import socket
 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", DEFAULT_PORT))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return 0
-    return DEFAULT_PORT
+    return port
 
 
 async def _play(

@@ -6,6 +6,7 @@ from services.certify.cases import NotReady
 from services.cli.acceptance import NotAcceptable
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import CapsuleRefused
+from services.cli.console_child import ConsoleNotStarted
 from services.cli.find import NothingFound
 from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
@@ -41,6 +42,7 @@ EXPECTED = (
     CapsuleRefused,
     CardUnknown,
     CheckpointUnusable,
+    ConsoleNotStarted,
     Diverged,
     EdgesWrong,
     FolderInUse,

@@ -95,8 +95,14 @@ def demo(
     ] = None,
     tables: Annotated[
         str,
-        typer.Option(metavar="N|all", help="So many tables of baccarat, 1 to 100, or all games."),
+        typer.Option(
+            metavar="N|all|ID,…",
+            help="So many tables of baccarat, 1 to 100, all games, or tables of all games by id.",
+        ),
     ] = "1",
+    pages: Annotated[
+        bool, typer.Option("--console/--no-console", help="With the operators' web console.")
+    ] = True,
 ) -> None:
     """A fleet, tables and accounts that bet; a line for each round, and the proof at the end."""
     with _plainly():
@@ -108,8 +114,14 @@ def demo(
         elif tables.isdecimal() and 1 <= int(tables) <= MAX_DEMO_TABLES:
             chosen = [baccarat_table(f"demo-{number + 1}") for number in range(int(tables))]
         else:
-            raise typer.BadParameter(f"give 1 to {MAX_DEMO_TABLES}, or all", param_hint="--tables")
-        code = run_demo(data, rounds, chosen)
+            asked = tables.split(",")
+            chosen = [table for table in every_table() if table.table_id in asked]
+            if len(chosen) != len(asked):
+                known = ", ".join(table.table_id for table in every_table())
+                raise typer.BadParameter(
+                    f"give 1 to {MAX_DEMO_TABLES}, all, or some of {known}", param_hint="--tables"
+                )
+        code = run_demo(data, rounds, chosen, pages=pages)
     raise typer.Exit(code)
 
 

@@ -135,6 +135,11 @@ SERVER_DRAINING: Final = "server_draining"
 SERVER_STOPPED: Final = "server_stopped"
 SERVER_READY: Final = "server_ready"
 SERVER_NOT_READY: Final = "server_not_ready"
+CONSOLE_FAILED: Final = "console_failed"
+CONSOLE_SIGN_IN: Final = "console_sign_in"
+CONSOLE_SIGN_IN_FAILED: Final = "console_sign_in_failed"
+CONSOLE_ORDER: Final = "console_order"
+CONSOLE_FOLLOWS: Final = "console_follows"
 
 METRICS: dict[str, Metric] = {
     value.name: value for value in list(globals().values()) if isinstance(value, Metric)

@@ -1,0 +1,191 @@
+"""What the console keeps of the whole log while it follows it: where each round stands, and what
+became of bets.
+
+Of an entry only what is looked for is decoded. It all comes from the log and is lost with the
+process: a start reads the log from its beginning, and says how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sabot.audit.v1 import events_pb2 as audit
+from sabot.settlement.v1 import events_pb2 as settlements
+from sabot.table.v1 import events_pb2 as tables
+from services.cli.skim import Skimmed, SkimmedEntry, SkimReader
+from services.console.tally import Tallies
+from services.kernel.entry import EventTypes
+from services.kernel.log import Log
+from services.kernel.recovery import read_message
+
+MOST_ROUNDS = 50_000
+"""Rounds whose places are kept; older ones are looked for in the log."""
+SHOWN_SEALS = 50
+
+
+@dataclass(slots=True)
+class RoundNote:
+    """Where a round stands in the log."""
+
+    round_id: str
+    table_id: str
+    first: int
+    """The entry of what opened it."""
+    opened_us: int
+    last: int = 0
+    """The entry that says it is over; 0: it runs."""
+    voided: bool = False
+    suspended: bool = False
+    """Whether it was at any time."""
+    actors: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SealNote:
+    """A signed head."""
+
+    size: int
+    key_id: str
+    root: str
+    time_us: int
+    sequence: int
+
+
+class History:
+    """See the module."""
+
+    def __init__(self, cell: str, types: EventTypes, accepted: Mapping[int, bytes]) -> None:
+        self._types = types
+        self._reader = SkimReader(cell, types, accepted=accepted)
+        self.rounds: OrderedDict[str, RoundNote] = OrderedDict()
+        self.tallies = Tallies()
+        self.seals: deque[SealNote] = deque(maxlen=SHOWN_SEALS)
+        self.events = 0
+        self.last_us = 0
+        """When the newest entry came, log time."""
+        self.actors: dict[str, dict[str, str]] = {}
+        """By running round, who gave orders there: actor → `dealer` or `supervisor`."""
+        self._takes = {
+            _name(tables.TableOpened): self._table_opened,
+            _name(tables.RoundOpened): self._round_opened,
+            _name(tables.RoundClosed): self._round_closed,
+            _name(tables.RoundVoided): self._round_voided,
+            _name(tables.RoundSuspended): self._round_suspended,
+            _name(settlements.BetsSettled): self._bets_settled,
+            _name(audit.LogSealed): self._sealed,
+        }
+
+    @property
+    def sequence(self) -> int:
+        """The last entry that was read."""
+        return self._reader.state.sequence
+
+    @property
+    def time_us(self) -> int:
+        """Log time there."""
+        return self._reader.state.time_us
+
+    async def follow(self, log: Log) -> None:
+        """Read on without end. Raises LogBroken, LogUnavailable."""
+        reader = self._reader
+        messages = log.read(reader.state.sequence)
+        try:
+            async for batch in messages:
+                for message in batch:
+                    reader.times = ()
+                    read = read_message(reader, message)
+                    entry = SkimmedEntry(
+                        read, message.payload, reader.times, reader.state.behaviour
+                    )
+                    self.events += len(read.protos)
+                    self._take(entry)
+                await asyncio.sleep(0)
+        finally:
+            await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+
+    def _take(self, entry: SkimmedEntry) -> None:
+        if entry.read.copy:
+            return
+        if entry.read.is_input:
+            self._orders(entry)
+            return
+        for proto, one in zip(entry.read.protos, entry.events(), strict=True):
+            take = self._takes.get(proto.type)
+            if take is not None:
+                take(one)
+
+    def _orders(self, entry: SkimmedEntry) -> None:
+        """Who gives orders in which round: dealer and supervisor of one round are two people."""
+        for one in entry.events():
+            role = ORDERS.get(one.proto.type)
+            if role is None or not one.proto.actor.startswith("operator:"):
+                continue
+            body = self._types.decode(one.proto.type, one.proto.body)
+            round_id = str(getattr(body, "round_id", ""))
+            if round_id:
+                self.actors.setdefault(round_id, {}).setdefault(one.proto.actor, role)
+
+    # ---- answers -------------------------------------------------------------------------------
+
+    def _table_opened(self, one: Skimmed) -> None:
+        body = tables.TableOpened.FromString(one.proto.body)
+        self.tallies.know(body.spec.rule_set)
+
+    def _round_opened(self, one: Skimmed) -> None:
+        body = tables.RoundOpened.FromString(one.proto.body)
+        first = one.proto.cause.sequence
+        self.rounds[body.round_id] = RoundNote(body.round_id, body.table_id, first, one.time_us)
+        while len(self.rounds) > MOST_ROUNDS:
+            self.rounds.popitem(last=False)
+
+    def _round_closed(self, one: Skimmed) -> None:
+        body = tables.RoundClosed.FromString(one.proto.body)
+        self.tallies.over(body.round_id)
+        self.actors.pop(body.round_id, None)
+        note = self.rounds.get(body.round_id)
+        if note is not None:
+            note.last = one.position.sequence
+
+    def _round_voided(self, one: Skimmed) -> None:
+        note = self.rounds.get(tables.RoundVoided.FromString(one.proto.body).round_id)
+        if note is not None:
+            note.voided = True
+
+    def _round_suspended(self, one: Skimmed) -> None:
+        note = self.rounds.get(tables.RoundSuspended.FromString(one.proto.body).round_id)
+        if note is not None:
+            note.suspended = True
+
+    def _bets_settled(self, one: Skimmed) -> None:
+        self.tallies.settled(settlements.BetsSettled.FromString(one.proto.body))
+
+    def _sealed(self, one: Skimmed) -> None:
+        body = audit.LogSealed.FromString(one.proto.body)
+        self.seals.append(
+            SealNote(body.size, body.key_id, body.root.hex(), one.time_us, one.position.sequence)
+        )
+
+
+def _name(body: type) -> str:
+    return str(body.DESCRIPTOR.full_name)  # type: ignore[attr-defined]  # every message has one
+
+
+DEALING, SUPERVISING = "dealer", "supervisor"
+ORDERS: dict[str, str] = {
+    "sabot.table.v1.OpenRound": DEALING,
+    "sabot.table.v1.CloseBetting": DEALING,
+    "sabot.table.v1.SuspendRound": DEALING,
+    "sabot.shoe.v1.RecordCard": DEALING,
+    "sabot.shoe.v1.RecordBurn": DEALING,
+    "sabot.shoe.v1.RecordCutCard": DEALING,
+    "sabot.shoe.v1.RecordSpin": DEALING,
+    "sabot.shoe.v1.RecordDice": DEALING,
+    "sabot.shoe.v1.DeclareNoSpin": DEALING,
+    "sabot.table.v1.ResumeRound": SUPERVISING,
+    "sabot.table.v1.VoidRound": SUPERVISING,
+    "sabot.table.v1.CorrectCard": SUPERVISING,
+    "sabot.table.v1.CorrectOutcome": SUPERVISING,
+}
+"""What an operator does in a round, and as what."""

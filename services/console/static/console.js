@@ -1,0 +1,58 @@
+// The console's own behaviour: clocks, activity, shortcuts. No page needs it to be read.
+(function () {
+  "use strict";
+
+  // ---- what is left of a betting window ----
+  function tick() {
+    document.querySelectorAll("[data-until]").forEach(function (place) {
+      var left = Number(place.dataset.until) - Date.now();
+      place.textContent = left > 0 ? (left / 1000).toFixed(1) + " s" : "";
+    });
+  }
+  window.setInterval(tick, 100);
+
+  // ---- somebody is there: at most every 20 seconds the server hears of it ----
+  var toldAt = 0;
+  function active() {
+    var now = Date.now();
+    if (!document.body.dataset.active || now - toldAt < 20000) return;
+    toldAt = now;
+    fetch("/active", { headers: { "hx-request": "true" } }).then(function (answer) {
+      var away = answer.headers.get("hx-redirect");
+      if (away) window.location.assign(away);
+    }).catch(function () { /* the fleet's own trouble shows elsewhere */ });
+  }
+  ["keydown", "pointerdown", "wheel"].forEach(function (name) {
+    document.addEventListener(name, active, { passive: true });
+  });
+
+  // ---- a session that locked itself ----
+  document.addEventListener("htmx:sseMessage", function (event) {
+    if (event.detail && event.detail.type === "locked") lockNow();
+  });
+  document.addEventListener("htmx:sseOpen", function (event) {
+    var source = event.detail && event.detail.source;
+    if (source) source.addEventListener("locked", lockNow);
+  });
+  function lockNow() {
+    window.location.assign("/unlock?next=" + encodeURIComponent(window.location.pathname));
+  }
+
+  // ---- shortcuts: "/" looks for something, g and a letter goes somewhere ----
+  var went = 0;
+  document.addEventListener("keydown", function (event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    var at = event.target;
+    if (at && at.closest && at.closest("input:not([type=range]), select, textarea")) return;
+    if (event.key === "/") {
+      var seek = document.getElementById("seek");
+      if (seek) { event.preventDefault(); seek.focus(); }
+    } else if (event.key === "g") {
+      went = Date.now();
+    } else if (Date.now() - went < 1500) {
+      went = 0;
+      var link = document.querySelectorAll(".top nav a")[Number(event.key) - 1];
+      if (link) { event.preventDefault(); link.click(); }
+    }
+  });
+})();
