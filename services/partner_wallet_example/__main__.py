@@ -16,7 +16,6 @@ from pathlib import Path
 import grpc
 
 from sabot.partnerwallet.v1 import conventions_pb2 as conventions
-from sabot.partnerwallet.v1 import partner_wallet_service_pb2_grpc as wallet_grpc
 from services.partner_wallet_example.book import Book
 from services.partner_wallet_example.guard import Guard
 from services.partner_wallet_example.servicer import PartnerWallet
@@ -96,7 +95,7 @@ async def serve(given: argparse.Namespace) -> None:
     wallet = PartnerWallet(book, guard)
     # Two processes on one port would share the calls between two books.
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-    wallet_grpc.add_PartnerWalletServiceServicer_to_server(wallet, server)
+    wallet.add_to(server)
     if credentials:
         port = server.add_secure_port(given.listen, credentials)
     else:

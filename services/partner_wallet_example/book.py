@@ -7,12 +7,12 @@ write lock, so no two decisions ever read the same balance, also where processes
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sabot.money.v1.money_pb2 import Money
 from sabot.partnerwallet.v1 import conventions_pb2 as conventions
@@ -97,6 +97,10 @@ class Book:
             (account_id,),
         ).fetchone()
         return Account(row[0], row[1], row[2], bool(row[3])) if row else None
+
+    def rows(self, sql: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        """What a query finds."""
+        return self._sql.execute(sql, values).fetchall()
 
     # ---- debits ------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS movements (
   decided_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ'))
 ) STRICT;
 CREATE INDEX IF NOT EXISTS movements_of_rounds ON movements (account_id, round_id);
+CREATE INDEX IF NOT EXISTS movements_of_periods ON movements (currency_code, time_us);
 
 -- Debits that have no effect, now and for ever: also those that never came.
 CREATE TABLE IF NOT EXISTS cancelled_debits (

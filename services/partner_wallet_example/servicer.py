@@ -7,27 +7,37 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import grpc
 import protovalidate
 
 from sabot.money.v1.money_pb2 import Money
+from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2 as reconciling
+from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2_grpc as reconciling_grpc
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as wallet
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2_grpc as wallet_grpc
 from services.partner_wallet_example.book import Book, DoneBefore, IdInUse
+from services.partner_wallet_example.digests import answer
 from services.partner_wallet_example.guard import Guard
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 Context = grpc.aio.ServicerContext[Any, Any]
 Asked = (
-    wallet.DebitRequest | wallet.CreditRequest | wallet.RollbackRequest | wallet.GetBalanceRequest
+    wallet.DebitRequest
+    | wallet.CreditRequest
+    | wallet.RollbackRequest
+    | wallet.GetBalanceRequest
+    | reconciling.GetDigestRequest
 )
 
 
-class PartnerWallet(wallet_grpc.PartnerWalletServiceServicer):
-    """The service. SQLite waits for the disk, so it works in a thread of its own, call by call."""
+class PartnerWallet(
+    wallet_grpc.PartnerWalletServiceServicer, reconciling_grpc.PartnerReconciliationServiceServicer
+):
+    """Both services. SQLite waits for the disk: it works in a thread of its own, call by call."""
 
     def __init__(self, book: Book, guard: Guard) -> None:
         self._book = book
@@ -64,12 +74,24 @@ class PartnerWallet(wallet_grpc.PartnerWalletServiceServicer):
         balance = Money(currency_code=account.currency_code, minor_units=account.balance_minor)
         return wallet.GetBalanceResponse(account_id=account.account_id, balance=balance)
 
+    async def GetDigest(  # noqa: N802 - gRPC's name
+        self, request: reconciling.GetDigestRequest, context: Context
+    ) -> reconciling.GetDigestResponse:
+        await self._let_in("GetDigest", "", request, context)
+        return await self._decided(partial(answer, self._book), request, context)
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """Serve it there."""
+        wallet_grpc.add_PartnerWalletServiceServicer_to_server(self, server)
+        reconciling_grpc.add_PartnerReconciliationServiceServicer_to_server(self, server)
+
     async def _let_in(
         self, method: str, transaction_id: str, request: Asked, context: Context
     ) -> None:
         """Go on only with a good token and a request that keeps the rules of the proto."""
+        account_id = "" if isinstance(request, reconciling.GetDigestRequest) else request.account_id
         refused = self._guard.refuses(
-            context.invocation_metadata(), method, transaction_id, request.account_id
+            context.invocation_metadata(), method, transaction_id, account_id
         )
         if refused:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, refused)

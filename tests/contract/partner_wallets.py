@@ -11,7 +11,6 @@ from pathlib import Path
 import grpc
 
 from sabot.partnerwallet.v1 import conventions_pb2 as conventions
-from sabot.partnerwallet.v1 import partner_wallet_service_pb2_grpc as wallet_grpc
 from services.kernel.call_tokens import load_or_create_call_keys, public_keys, signer_of
 from services.partner_wallet_example.book import Book
 from services.partner_wallet_example.guard import Guard
@@ -55,7 +54,7 @@ class RunningWallet:
         guard = self.guard_type(self._published, CELL, PARTNER)
         self._servicer = self.servicer_type(self.book, guard)
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        wallet_grpc.add_PartnerWalletServiceServicer_to_server(self._servicer, self._server)
+        self._servicer.add_to(self._server)
         self._port = self._server.add_insecure_port(f"127.0.0.1:{self._port}")
         await self._server.start()
 

@@ -12,9 +12,12 @@ import grpc
 import pytest
 
 from sabot.money.v1.money_pb2 import Money
+from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2 as reconciling
+from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2_grpc as reconciling_grpc
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as wallet
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2_grpc as wallet_grpc
 from services.partner_wallet_example.book import GREATEST_MINOR, Book
+from services.wallet.domain.digests import DigestTree, Transaction, TransactionKind
 from tests.contract.partner_wallets import USUAL, RunningWallet, running
 
 
@@ -99,6 +102,49 @@ async def test_it_says_nothing_of_its_inside_when_its_books_cannot_be_written(
                 )
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert caught.value.details() == "try again"
+
+
+async def test_its_digests_are_those_of_the_ledger(tmp_path: Path) -> None:
+    """Both sides have the same tree over what moved and was not taken back, by the cell's time."""
+    begin_us = 1_700_000_000_000_000
+    moved = []
+    async with running(RunningWallet(tmp_path)) as one:
+        one.book.open_account("anna", "EUR", 1_000_000)
+        for number in range(300):
+            stake = debit(f"d{number}", 10 + number)
+            stake.time.FromMicroseconds(begin_us + number)
+            assert one.book.debit(stake).outcome == wallet.DEBIT_OUTCOME_TAKEN
+            if number % 7 == 0:
+                back = rollback(f"r{number}", stake.transaction_id, 10 + number)
+                assert one.book.rollback(back).returned
+            elif number < 200:
+                moved.append(Transaction(f"d{number}", "anna", -10 - number, TransactionKind.DEBIT))
+        assert one.book.debit(debit("beyond", 2_000_000)).decline
+        tree = DigestTree(moved)
+        async with grpc.aio.insecure_channel(one.address) as channel:
+            stub: reconciling_grpc.PartnerReconciliationServiceAsyncStub
+            stub = reconciling_grpc.PartnerReconciliationServiceStub(channel)
+            for prefix in ("", "0", "a", "a1", "f" * 64):
+                request = reconciling.GetDigestRequest(currency_code="EUR", prefix=prefix)
+                request.from_time.FromMicroseconds(begin_us)
+                request.to_time.FromMicroseconds(begin_us + 200)
+                told = await stub.GetDigest(
+                    request, metadata=one.metadata("GetDigest", "", ""), timeout=5
+                )
+                node = tree.node(prefix)
+                assert (told.digest.count, told.digest.digest) == (node.size, node.digest)
+                assert [(child.prefix, child.count, child.digest) for child in told.children] == [
+                    tuple(child) for child in tree.children(prefix)
+                ]
+                if node.size <= 64:
+                    assert [(each.transaction_id, each.account_id, each.amount_minor, int(each.kind))
+                            for each in told.transactions] == [
+                        (*one[:3], int(one.kind)) for one in tree.transactions(prefix)]  # fmt: skip
+                else:
+                    assert not told.transactions
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.GetDigest(request, timeout=5)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_as_a_command_it_listens_and_ends_in_order(tmp_path: Path) -> None:
