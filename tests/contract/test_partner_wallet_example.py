@@ -137,9 +137,16 @@ async def test_its_digests_are_those_of_the_ledger(tmp_path: Path) -> None:
                     tuple(child) for child in tree.children(prefix)
                 ]
                 if node.size <= 64:
-                    assert [(each.transaction_id, each.account_id, each.amount_minor, int(each.kind))
-                            for each in told.transactions] == [
-                        (*one[:3], int(one.kind)) for one in tree.transactions(prefix)]  # fmt: skip
+                    listed = [
+                        Transaction(
+                            each.transaction_id,
+                            each.account_id,
+                            each.amount_minor,
+                            TransactionKind(each.kind),
+                        )
+                        for each in told.transactions
+                    ]
+                    assert listed == list(tree.transactions(prefix))
                 else:
                     assert not told.transactions
             with pytest.raises(grpc.aio.AioRpcError) as caught:
