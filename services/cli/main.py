@@ -271,7 +271,7 @@ def rebuild(
     as_json: AsJson = False,
 ) -> None:
     """Empty the projections and fold the log into them anew. A running fleet's go on by
-    themselves afterwards."""
+    themselves afterwards. They are where SABOT_DATABASE_URL says, or in the data folder."""
     _run(_rebuild(data, service, as_json))
 
 
@@ -382,8 +382,10 @@ async def _print_state(service: str, data: Path, at: str, as_json: bool) -> None
 
 
 async def _rebuild(data: Path, service: str, as_json: bool) -> None:
+    from services.cli.fleet import CELL
     from services.cli.progress import progress
     from services.cli.rebuild import PROJECTIONS, rebuild_projection
+    from services.kernel.settings import ServiceSettings
 
     if service and service not in PROJECTIONS:
         raise typer.BadParameter(
@@ -391,9 +393,10 @@ async def _rebuild(data: Path, service: str, as_json: bool) -> None:
         )
     done: list[dict[str, Any]] = []
     async with _opened(data) as (log, accepted):
+        settings = ServiceSettings(cell=CELL, data=data)
         for name in [service] if service else list(PROJECTIONS):
             with progress(f"projection {name}") as shown:
-                found = await rebuild_projection(data, name, log, accepted, shown)
+                found = await rebuild_projection(settings, name, log, accepted, shown)
             done.append(found.json())
             if not as_json:
                 print(found.line())

@@ -6,15 +6,16 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from services.events import event_types
 from services.kernel.event import Position
-from services.kernel.host import database_url, events_of
+from services.kernel.host import events_of
 from services.kernel.log import Log
+from services.kernel.projection_places import projection_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import END_OF_ENTRY, SEGMENT, Projector
+from services.kernel.settings import ServiceSettings
 from services.settlement.projection import SettlementProjection
 from services.shoe.projection import ShoeProjection
 from services.table.projection import TableProjection
@@ -58,7 +59,7 @@ class Rebuilt:
 
 
 async def rebuild_projection(
-    data: Path,
+    settings: ServiceSettings,
     name: str,
     log: Log,
     accepted: Mapping[int, bytes],
@@ -69,7 +70,7 @@ async def rebuild_projection(
     last = (await log.info(wait_s=5.0)).last_sequence
     projector = Projector(
         PROJECTIONS[name](),
-        database_url(data, name),
+        projection_url(settings, name),
         events_of(log, event_types(), accepted),
     )
     try:

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Integer, event
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     DataError,
     DBAPIError,
@@ -21,6 +21,15 @@ from services.kernel.event import InvariantViolated, Position
 
 BUSY_MS = 5_000
 """How long SQLite waits for another process's write: its longest transaction is a batch."""
+CONNECT_S = 5.0
+"""How long a connection to PostgreSQL may take to be made."""
+COMMAND_S = 30.0
+"""How long one statement there may take: a page of rows takes milliseconds, and a server that
+stands still with its connections open would hold up a projection for ever."""
+POOL = 4
+POOL_MORE = 8
+"""Connections of a projection that are kept, and more of them that are made when many ask at once:
+its one writer, and queries of a few milliseconds each."""
 IMMEDIATE = "sabot_immediate"
 """Execution option: the next transaction takes SQLite's write lock at its beginning."""
 
@@ -70,26 +79,66 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, OSError | PoolTimeoutError | sqlite3.OperationalError)
 
 
-def open_engine(url: str, *, busy_ms: int = BUSY_MS) -> AsyncEngine:
-    """An engine for `sqlite+aiosqlite:///…` or `postgresql+asyncpg://…`. It connects when used."""
+def open_engine(url: str | URL, *, busy_ms: int = BUSY_MS) -> AsyncEngine:
+    """An engine for `sqlite+aiosqlite:///…` or `postgresql+asyncpg://…`. It connects when used.
+
+    At PostgreSQL `?schema=name` says where the tables are: services share a database and nothing
+    in it."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _open_sqlite(parsed, busy_ms)
+    return _open_postgresql(parsed)
+
+
+def schema_of(url: str | URL) -> str:
+    """The schema that a URL names; empty where it names none."""
+    named = make_url(url).query.get("schema", "")
+    return named if isinstance(named, str) else ""
+
+
+def reading(engine: AsyncEngine) -> AsyncEngine:
+    """The engine for queries: every statement of a connection sees the same state of the rows. At
+    SQLite that is so for every transaction."""
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _open_postgresql(url: URL) -> AsyncEngine:
+    schema = schema_of(url)
+    settings = {"application_name": f"sabot {schema}".strip()}
+    if schema:
+        settings["search_path"] = schema
+    return create_async_engine(
+        url.difference_update_query(["schema"]),
+        pool_size=POOL,
+        max_overflow=POOL_MORE,
+        connect_args={
+            "timeout": CONNECT_S,
+            "command_timeout": COMMAND_S,
+            "server_settings": settings,
+        },
+    )
+
+
+def _open_sqlite(url: URL, busy_ms: int) -> AsyncEngine:
     engine = create_async_engine(url)
-    if make_url(url).get_backend_name() == "sqlite":
 
-        @event.listens_for(engine.sync_engine, "connect")
-        def set_up(connection: Any, _record: Any) -> None:  # Any: the driver's own, untyped
-            # The driver's habit of beginning a transaction only at a write would let two reads of
-            # one transaction see different states.
-            connection.isolation_level = None
-            cursor = connection.cursor()
-            # WAL: readers and the writer do not wait for one another. NORMAL: a power cut may lose
-            # the last commits, whole ones, and they are read from the log again.
-            for pragma in (f"busy_timeout={busy_ms}", "journal_mode=WAL", "synchronous=NORMAL"):
-                cursor.execute(f"PRAGMA {pragma}")
-            cursor.close()
+    @event.listens_for(engine.sync_engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:  # Any: the driver's own, untyped
+        # The driver's habit of beginning a transaction only at a write would let two reads of one
+        # transaction see different states.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        # WAL: readers and the writer do not wait for one another. NORMAL: a power cut may lose the
+        # last commits, whole ones, and they are read from the log again.
+        for pragma in (f"busy_timeout={busy_ms}", "journal_mode=WAL", "synchronous=NORMAL"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
 
-        @event.listens_for(engine.sync_engine, "begin")
-        def begin(connection: Connection) -> None:
-            immediate = connection.get_execution_options().get(IMMEDIATE, False)
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get(IMMEDIATE, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine

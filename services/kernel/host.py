@@ -31,6 +31,7 @@ from services.kernel.measures import Measure, measure_process
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
 from services.kernel.process import EntryListener, Process
+from services.kernel.projection_places import projection_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector, ReadEvents
 from services.kernel.reader import LogReader, ReaderState
@@ -319,7 +320,7 @@ async def _projectors(
         service = part.core.service
         projector = Projector(
             part.projection,
-            database_url(settings.data, database_name(name, service)),
+            projection_url(settings, service, process=name),
             read_events,
             on_failure=partial(_projection_stopped, alarms, service),
         )
@@ -332,20 +333,6 @@ async def _projectors(
 def _projection_stopped(alarms: _Alarms, service: str, error: Exception) -> None:
     """Bets go on; what is asked of this projection is answered as unavailable."""
     alarms("projection_stopped", {"service": service, "why": str(error)})
-
-
-def database_name(name: str, service: str) -> str:
-    """What the database of a service's projection is called in the process `name`. Replicas that
-    share a folder have one each: one that was stopped within a transaction would hold up
-    another."""
-    return name if name.startswith(f"{service}-") else service
-
-
-def database_url(data: Path, service: str) -> str:
-    """The SQLite database of a service's projection."""
-    folder = data / "projections"
-    folder.mkdir(parents=True, exist_ok=True)
-    return f"sqlite+aiosqlite:///{(folder / f'{service}.sqlite3').absolute()}"
 
 
 def events_of(

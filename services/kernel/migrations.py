@@ -17,6 +17,7 @@ from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.schema import CreateSchema
 
 from services.kernel.databases import IMMEDIATE, open_engine
 
@@ -53,6 +54,7 @@ def upgrade_connection(connection: Connection, package: str) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        _make_schema(connection)
     script = scripts(package)
 
     def steps(revision: Any, _context: MigrationContext) -> Any:  # Any: Alembic's own are untyped
@@ -61,6 +63,15 @@ def upgrade_connection(connection: Connection, package: str) -> None:
     context = MigrationContext.configure(connection, opts={"fn": steps})
     with Operations.context(context):
         context.run_migrations()
+
+
+def _make_schema(connection: Connection) -> None:
+    """Make the schema that the connection looks into, unless it is there: a user who may make none
+    is given one that is."""
+    name = connection.scalar(text("SELECT current_setting('search_path')"))
+    missing = connection.scalar(text("SELECT current_schema()")) is None
+    if missing and name:
+        connection.execute(CreateSchema(name))
 
 
 def scripts(package: str) -> ScriptDirectory:

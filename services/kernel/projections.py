@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
+from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.kernel.databases import is_away, open_engine
+from services.kernel.databases import is_away, open_engine, reading
 from services.kernel.event import Event, Position
 from services.kernel.log import LogUnavailable
+from services.kernel.projection_queue import Entry, EntryQueue, OtherEntry
 from services.kernel.projection_store import Mark, Overtaken, Projection, ProjectionStore
 from services.kernel.row_changes import Changes
 
@@ -45,6 +46,12 @@ commit costs the event loop about a millisecond, whatever it holds."""
 RETRY_FIRST_S = 0.1
 RETRY_MOST_S = 5.0
 """Pauses before the next attempt while the database or the log is away: doubled each time."""
+FOLLOW_S = 0.1
+FOLLOW_HURRY_S = 0.02
+"""How often a replica looks how far the one is that writes, while nobody waits here for a position
+and while somebody does."""
+TAKE_OVER_S = 1.0
+"""How long that one may stand still with entries to take before another takes its place."""
 CLOSE_WAIT_S = 5.0
 """How long `close` waits for the last batch."""
 
@@ -82,17 +89,11 @@ class ProjectionUnavailable(Exception):
     """The projection's database cannot be read now. Try again later."""
 
 
-class _Entry(NamedTuple):
-    sequence: int
-    head: bytes
-    events: list[Event]
-
-
 class _Batch(NamedTuple):
     before: Mark
     after: Mark
     changes: Changes
-    events: int
+    entries: list[Entry]
 
 
 class Projector:
@@ -106,7 +107,7 @@ class Projector:
     def __init__(
         self,
         projection: Projection,
-        url: str,
+        url: str | URL,
         read_events: ReadEvents,
         *,
         on_failure: Callable[[Exception], None] | None = None,
@@ -115,19 +116,19 @@ class Projector:
     ) -> None:
         self.projection = projection
         self.engine = engine or open_engine(url)
+        self._to_read = reading(self.engine)
         self._read_events = read_events
         self._on_failure = on_failure
-        self._max_queued_events = max_queued_events
         self._store = ProjectionStore(self.engine, projection, SEGMENT)
-        self._queue: deque[_Entry] = deque()
-        self._queued_events = 0
-        self._fed = 0
+        self._queue = EntryQueue(max_queued_events)
         self._mark = Mark(SEGMENT, 0, b"")
         self._batch: _Batch | None = None
         self._reading: Reading | None = None
         self._migrated = False
         self._open = False
         self._suspect = False
+        self._follows = False
+        self._moved_s = 0.0
         self._caught_up = False
         self._rebuild = False
         self._stopping = False
@@ -141,8 +142,6 @@ class Projector:
         """Why it stopped for good."""
         self.away: Exception | None = None
         """Why the database or the log cannot be used now; None while all is well."""
-        self.overflows = 0
-        """How often the queue was dropped."""
         self.catch_ups = 0
         """How often it read from the log."""
         self.events = 0
@@ -170,15 +169,9 @@ class Projector:
         """
         if self.error is not None:
             return
-        self._fed = sequence
-        if self._queued_events > self._max_queued_events:
-            self._queue.clear()
-            self._queued_events = 0
-            self.overflows += 1
-        self._queue.append(_Entry(sequence, head, events))
-        self._queued_events += len(events) + 1
+        self._queue.put(Entry(sequence, head, events))
         self._wake.set()
-        if self._queued_events >= BATCH_EVENTS:
+        if self._queue.events >= BATCH_EVENTS:
             self._hurry.set()
 
     async def rebuild(self, *, wait_s: float | None = None) -> bool:
@@ -219,7 +212,7 @@ class Projector:
     @property
     def lag(self) -> int:
         """How many entries it is behind what it was fed."""
-        return max(0, self._fed - self._mark.sequence)
+        return max(0, self._queue.last - self._mark.sequence)
 
     async def reached(self, position: Position, wait_s: float) -> bool:
         """Wait until everything up to `position` is in; whether it was, within `wait_s` seconds."""
@@ -238,7 +231,7 @@ class Projector:
         if not self._migrated:
             raise ProjectionUnavailable(f"projection {self.projection.name} is not open yet")
         try:
-            async with self.engine.connect() as connection:
+            async with self._to_read.connect() as connection:
                 yield connection
         except Exception as error:
             if is_away(error):
@@ -274,7 +267,11 @@ class Projector:
                 try:
                     await self._step()
                 except Overtaken:
-                    self._suspect = True
+                    self._give_way()
+                except OtherEntry as other:
+                    raise ProjectionAhead(
+                        self.projection.name, self._mark, other.sequence, other.head
+                    ) from None
                 except Exception as error:
                     if not (is_away(error) or isinstance(error, LogUnavailable)):
                         raise
@@ -303,7 +300,7 @@ class Projector:
             await _end(reading)
 
     def _idle(self) -> bool:
-        return not self._open or (self._batch is None and not self._queue)
+        return not self._open or self._follows or (self._batch is None and not self._queue)
 
     def _say_away(self, error: Exception) -> None:
         if self.away is None:
@@ -311,11 +308,14 @@ class Projector:
         self.away = error
 
     async def _step(self) -> None:
-        """One thing: open, make sure after an error, read from the log, or commit a batch."""
+        """One thing: open, make sure after an error, keep up with another replica, read from the
+        log, or commit a batch."""
         if not self._open:
             await self._begin()
         elif self._suspect:
             await self._make_sure()
+        elif self._follows:
+            await self._follow()
         elif self._batch is not None:
             await self._commit()
         elif not self._caught_up:
@@ -337,6 +337,7 @@ class Projector:
         self._reading = await self._hold_against_log()
         self._rebuild = False
         self._suspect = False
+        self._follows = False
         self._caught_up = False
         self._open = True
         self._announce()
@@ -353,8 +354,8 @@ class Projector:
                 return reading
             break
         await _end(reading)
-        if sequence is None and 0 < self._fed < mark.sequence:
-            sequence = self._fed
+        if sequence is None and 0 < self._queue.last < mark.sequence:
+            sequence = self._queue.last
         raise ProjectionAhead(self.projection.name, mark, sequence, head)
 
     async def _make_sure(self) -> None:
@@ -365,37 +366,48 @@ class Projector:
         if batch is not None and stands == batch.after:
             self._committed(batch)
         elif stands != self._mark:
-            self._batch = None
-            self._mark = await self._store.load()
-            self._caught_up = False
-            self._announce()
+            self._give_way()
         self._suspect = False
+
+    def _give_way(self) -> None:
+        """Another replica writes to this database: two that race would undo one another's work."""
+        if self._batch is not None:
+            self._queue.put_back(self._batch.entries)
+            self._batch = None
+        self._follows = True
+        self._moved_s = asyncio.get_running_loop().time()
+
+    async def _follow(self) -> None:
+        """Keep up with the replica that writes; take its place when it stands still."""
+        now_s = asyncio.get_running_loop().time()
+        stands = await self._store.mark()
+        if stands != self._mark:
+            self._mark = stands
+            self._moved_s = now_s
+            self._announce()
+        self._queue.pass_over(stands)
+        if self._queue.last <= stands.sequence:
+            self._moved_s = now_s
+            self._caught_up = True
+        elif now_s - self._moved_s > TAKE_OVER_S:
+            self._mark = await self._store.load()
+            self._queue.pass_over(self._mark)
+            self._caught_up = self._queue.meets(self._mark.sequence)
+            self._follows = False
+            return
+        await asyncio.sleep(FOLLOW_HURRY_S if self._waiting else FOLLOW_S)
 
     async def _take_queued(self) -> None:
         """Wait for entries, and make them a batch."""
         if not self._queue:
             self._wake.clear()
-            if self._fed > self._mark.sequence:
+            if self._queue.last > self._mark.sequence:
                 self._caught_up = False  # What lay between was dropped.
             elif not self._stopping:
                 await self._wake.wait()
             return
         await self._gather()
-        entries: list[_Entry] = []
-        expected = self._mark.sequence + 1
-        count = 0
-        while self._queue and count < BATCH_EVENTS:
-            entry = self._queue[0]
-            if entry.sequence > expected:
-                break
-            self._queue.popleft()
-            self._queued_events -= len(entry.events) + 1
-            if entry.sequence == expected:
-                entries.append(entry)
-                expected += 1
-                count += len(entry.events)
-            elif entry.sequence == self._mark.sequence and entry.head != self._mark.head:
-                raise ProjectionAhead(self.projection.name, self._mark, entry.sequence, entry.head)
+        entries = self._queue.take(self._mark, BATCH_EVENTS)
         if entries:
             await self._fold(entries)
         elif self._queue:
@@ -404,7 +416,7 @@ class Projector:
     async def _gather(self) -> None:
         """Let entries come together, unless enough are there."""
         now_s = asyncio.get_running_loop().time()
-        if self._queued_events >= BATCH_EVENTS or self._stopping:
+        if self._queue.events >= BATCH_EVENTS or self._stopping:
             return
         await asyncio.sleep(max(0.0, self._last_commit_s + HURRY_S - now_s))
         with suppress(TimeoutError):
@@ -417,7 +429,7 @@ class Projector:
         """Read from the log what is missing, until the queue goes on from there."""
         self.catch_ups += 1
         begun_at = self._mark.sequence
-        entries: list[_Entry] = []
+        entries: list[Entry] = []
         count = 0
         expected = self._mark.sequence + 1
         reading, self._reading = self._reading or self._read_events(self._mark.sequence), None
@@ -425,21 +437,22 @@ class Projector:
             async for sequence, head, events in reading:
                 if sequence != expected:
                     raise LogUnavailable(f"entry {expected} is missing before {sequence}")
-                entries.append(_Entry(sequence, head, events))
+                entries.append(Entry(sequence, head, events))
                 expected += 1
                 count += len(events)
                 if count >= BATCH_EVENTS:
                     await self._fold(entries)
                     await self._commit()
                     entries, count = [], 0
-                if self._stopping or self._rebuild or self._meets_queue(sequence):
+                if self._stopping or self._rebuild or self._queue.meets(sequence):
                     break
         finally:
             await _end(reading)
         if entries:
             await self._fold(entries)
             await self._commit()
-        if self._fed <= self._mark.sequence or self._meets_queue(self._mark.sequence):
+        last = self._queue.last
+        if last <= self._mark.sequence or self._queue.meets(self._mark.sequence):
             self._caught_up = True
             self._announce()
         elif self._stopping:
@@ -447,26 +460,19 @@ class Projector:
         elif self._mark.sequence == begun_at:
             await asyncio.sleep(GATHER_S)  # The log's reader is itself a little behind.
 
-    def _meets_queue(self, sequence: int) -> bool:
-        return bool(self._queue) and self._queue[0].sequence <= sequence + 1
-
-    async def _fold(self, entries: list[_Entry]) -> None:
+    async def _fold(self, entries: list[Entry]) -> None:
         """Fold entries into a batch, which is then committed, however often that is tried."""
         changes = Changes()
-        count = 0
         slice_: list[Event] = []
         for entry in entries:
             slice_.extend(entry.events)
             if len(slice_) >= SLICE_EVENTS:
                 self.projection.apply(slice_, changes)
-                count += len(slice_)
                 slice_ = []
                 await asyncio.sleep(0)
         self.projection.apply(slice_, changes)
-        count += len(slice_)
         last = entries[-1]
-        after = Mark(SEGMENT, last.sequence, last.head)
-        self._batch = _Batch(self._mark, after, changes, count)
+        self._batch = _Batch(self._mark, Mark(SEGMENT, last.sequence, last.head), changes, entries)
 
     async def _commit(self) -> None:
         batch = self._batch
@@ -478,7 +484,7 @@ class Projector:
     def _committed(self, batch: _Batch) -> None:
         self._batch = None
         self._mark = batch.after
-        self.events += batch.events
+        self.events += sum(len(entry.events) for entry in batch.entries)
         self._last_commit_s = asyncio.get_running_loop().time()
         self._announce()
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _Settings = TypeVar("_Settings", bound=BaseSettings)
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 """A TCP port; 0: any free one."""
+
+
+def _postgresql(url: SecretStr) -> SecretStr:
+    """A database's URL, in whichever of the usual ways it is written."""
+    scheme, _, rest = url.get_secret_value().partition("://")
+    if not url.get_secret_value():
+        return url
+    if scheme not in {"postgresql", "postgres", "postgresql+asyncpg"} or not rest:
+        raise ValueError("is no postgresql://user@host:port/database")
+    return SecretStr(f"postgresql+asyncpg://{rest}")
 
 
 class BadSettings(Exception):
@@ -41,6 +51,11 @@ class ServiceSettings(BaseSettings):
     """Where the table's front door passes calls about accounts on to, `host:port`."""
     data: Path = Path("data")
     """Folder of this process: projections, witness."""
+    database_url: Annotated[SecretStr, AfterValidator(_postgresql)] = SecretStr("")
+    """Where projections are kept, `postgresql://user@host:port/database`; replicas of a service
+    share its tables. Empty: a SQLite file for each in the data folder."""
+    database_password_file: Path | None = None
+    """Holds the database user's password, where the URL does not."""
     token_file: Path | None = None
     """See services.kernel.tokens; needed by whoever serves calls."""
     shoe_key_file: Path | None = None

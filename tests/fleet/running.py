@@ -9,20 +9,22 @@ import itertools
 import json
 import os
 import signal
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from sqlalchemy import MetaData, select
+from sqlalchemy.engine import URL
 
 from services.cli.fleet import CELL, Fleet, connect, fleet
 from services.cli.replay import verify
 from services.cli.split import Child, LogServers, Replicas, SplitFleet, split_fleet, split_services
 from services.events import SERVICES, event_types
+from services.kernel.databases import open_engine, reading
 from services.kernel.embedded import Cluster
 from services.kernel.entry import decode_entry
 from services.kernel.host import events_of
@@ -31,8 +33,10 @@ from services.kernel.log import Log
 from services.kernel.nats_connection import NatsConnection
 from services.kernel.nats_process import NatsProcess
 from services.kernel.nats_users import TOOLS
+from services.kernel.projection_places import projection_url, sqlite_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector
+from services.kernel.settings import ServiceSettings
 from services.kernel.streams import require_stream, stream_name
 from services.settlement.projection import SettlementProjection
 from services.shoe.projection import ShoeProjection
@@ -181,17 +185,16 @@ class Running:
 
     async def _rebuilt_equals(self, service: str, projection: Projection, log: Log) -> None:
         """A projection from nothing equals the live one (invariant 6)."""
-        live = self.data / "projections" / f"{service}.sqlite3"
+        live = projection_url(ServiceSettings(cell=CELL, data=self.data), service)
         async with asyncio.timeout(PATIENCE_S):
             for attempt in itertools.count():
-                fresh = self.folder / f"{service}-again-{attempt}.sqlite3"
-                projector = Projector(
-                    projection, f"sqlite+aiosqlite:///{fresh}", events_of(log, event_types())
-                )
+                fresh = sqlite_url(self.folder, f"{service}-again-{attempt}")
+                projector = Projector(projection, fresh, events_of(log, event_types()))
                 assert await projector.start(wait_s=PATIENCE_S)
                 assert await projector.caught_up(PATIENCE_S)
                 await projector.close()
-                rows, again = _rows(live), _rows(fresh)
+                rows = await _rows(live, projection.metadata)
+                again = await _rows(fresh, projection.metadata)
                 if rows["projection_positions"] == again["projection_positions"]:
                     break
                 await asyncio.sleep(AGAIN_S)  # The log went on, or the live one is a moment behind.
@@ -312,18 +315,16 @@ def _misled(ledger: Ledger, name: str, partner: Partner) -> list[str]:
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
-def _rows(path: Path) -> Rows:
+async def _rows(url: URL, metadata: MetaData) -> Rows:
     """All rows of a database, by table."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        names = [
-            name
-            for (name,) in connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-            )
-            if not name.startswith(("sqlite_", "alembic_"))
-        ]
-        connection.execute("BEGIN")
-        return {
-            name: sorted(connection.execute(f'SELECT * FROM "{name}"'), key=repr)  # noqa: S608 - names of its own tables
-            for name in names
+    engine = open_engine(url)
+    async with reading(engine).connect() as connection:
+        found = {
+            table.name: [
+                tuple(row)
+                for row in await connection.execute(select(table).order_by(*table.primary_key))
+            ]
+            for table in metadata.sorted_tables
         }
+    await engine.dispose()
+    return found

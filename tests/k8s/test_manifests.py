@@ -48,6 +48,8 @@ VARIABLES = {
 LEFT_AT_DEFAULT = {
     "SABOT_TRACE_RATIO": "one call in a hundred is traced",
     "SABOT_LOG_LEVEL": "INFO",
+    "SABOT_DATABASE_URL": "projections are files in each replica's volume",
+    "SABOT_DATABASE_PASSWORD_FILE": "there is no database",
 }
 """Settings that no manifest sets, and why."""
 OF_THE_RUNTIME = {"GOMEMLIMIT"}

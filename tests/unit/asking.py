@@ -16,6 +16,7 @@ from services.kernel.event import Event, Position
 from services.kernel.projections import Projector
 from services.table.projection import REQUESTS, TableProjection
 from services.table.projection_queries import SqlTableQueries
+from tests.unit.projecting import url_of
 from tests.unit.projection_log import HandMadeLog
 
 WAIT_S = 60.0
@@ -26,7 +27,7 @@ class Asking:
 
     def __init__(self, folder: Path) -> None:
         self.log = HandMadeLog()
-        self.url = f"sqlite+aiosqlite:///{folder / 'table'}.db"
+        self.url = url_of(folder, "table")
         self._fed = 0
         self._begin()
 

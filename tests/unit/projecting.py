@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from services.kernel.event import Event, Position
@@ -19,14 +21,43 @@ from services.settlement.projection import SettlementProjection
 from services.shoe.projection import ShoeProjection
 from services.table.projection import TableProjection
 from services.wallet.projection import WalletProjection
+from tests.postgres import PostgresServer, postgresql
 from tests.unit.projection_log import HandMadeLog
 
 WAIT_S = 20.0
 ALL = (TableProjection, WalletProjection, SettlementProjection, ShoeProjection)
 
 
+class _Database:
+    """Where `url_of` makes databases: SQLite, unless a test runs on both."""
+
+    server: PostgresServer | None = None
+
+
 def url_of(folder: Path, name: str = "projection") -> str:
-    return f"sqlite+aiosqlite:///{folder / name}.db"
+    """A test's database by its folder and a name; empty at first."""
+    if _Database.server is None:
+        return f"sqlite+aiosqlite:///{folder / name}.db"
+    return _Database.server.url(f"t{hashlib.sha256(bytes(folder / name)).hexdigest()[:16]}")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests of a worker."""
+    with postgresql() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def on_both(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A test that uses it runs twice; `url_of` makes its databases on the one and on the other."""
+    kind: str = request.param
+    _Database.server = request.getfixturevalue("postgres") if kind == "postgresql" else None
+    yield kind
+    _Database.server = None
+
+
+ON_BOTH = pytest.mark.usefixtures("on_both")
 
 
 async def opened(projection: Projection, url: str, read: ReadEvents, **options: Any) -> Projector:

@@ -149,14 +149,3 @@ async def test_background_work_that_fails_is_told_and_begun_anew(
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
-
-
-# ---- names ---------------------------------------------------------------------------------------
-
-
-def test_replicas_of_one_folder_have_a_projection_database_each() -> None:
-    names = [host.database_name(process, "table") for process in ("table", "table-2", "table-3")]
-    assert names == ["table", "table-2", "table-3"]
-    # A fleet in one process has one for each service, and a deployment's own names do no harm.
-    assert host.database_name("fleet", "table") == "table"
-    assert host.database_name("fleet", "wallet") == "wallet"

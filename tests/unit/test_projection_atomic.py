@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.kernel import projection_store, projections, row_writer
+from services.kernel.databases import open_engine
 from services.kernel.event import Position
+from services.kernel.projections import ProjectionAhead
 from services.kernel.row_changes import Changes
 from services.table.projection import TableProjection
 from services.wallet.projection import WalletProjection
 from tests.unit.projecting import (
+    ON_BOTH,
     WAIT_S,
     feed_all,
     folded,
@@ -28,7 +31,9 @@ from tests.unit.projecting import (
     until,
     url_of,
 )
-from tests.unit.projection_log import busy_log
+from tests.unit.projection_log import HandMadeLog, busy_log
+
+pytestmark = ON_BOTH
 
 # ---- atomic ------------------------------------------------------------------------------------
 
@@ -84,7 +89,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_twice(
 KILLED = """
 import asyncio, sys
 from services.kernel import projection_store, projections, row_writer
-from tests.unit.projection_log import busy_log
+from tests.unit.projection_log import HandMadeLog, busy_log
 from services.wallet.projection import WalletProjection
 
 projections.BATCH_EVENTS = 40
@@ -118,10 +123,11 @@ async def test_a_killed_process_leaves_rows_that_fit_the_position(
     assert await child.stdout.readline()
     child.kill()
     await child.wait()
-    stored = sqlite3.connect(tmp_path / "projection.db")
-    (sequence,) = stored.execute("SELECT sequence FROM projection_positions").fetchone()
-    (legs,) = stored.execute("SELECT count(*) FROM postings").fetchone()
-    stored.close()
+    engine = open_engine(url_of(tmp_path))
+    async with engine.connect() as stored:
+        sequence = await stored.scalar(text("SELECT sequence FROM projection_positions"))
+        legs = await stored.scalar(text("SELECT count(*) FROM postings"))
+    await engine.dispose()
     assert sequence >= after
     expected = await folded(WalletProjection, log, tmp_path, sequence)
     assert legs == len(expected["postings"])
@@ -145,4 +151,49 @@ async def test_two_replicas_may_share_a_database(tmp_path: Path) -> None:
         assert projector.error is None
     assert await rows_of(both[0]) == await folded(WalletProjection, log, tmp_path)
     for projector in both:
+        await projector.close()
+
+
+async def test_one_replica_writes_the_other_follows_and_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first had not committed when it ended is in the second's queue: nothing is read from
+    the log again."""
+    monkeypatch.setattr(projections, "TAKE_OVER_S", 0.1)
+    log = busy_log(rounds=6, bets=20, entry_events=3)
+    part = len(log.entries) // 3
+    first, second = [await opened(WalletProjection(), url_of(tmp_path), nothing) for _ in range(2)]
+    for entry in log.entries[:part]:
+        first.feed(*entry)
+    assert await first.reached(Position(1, part, 0), WAIT_S)
+    for entry in log.entries[: 2 * part]:
+        second.feed(*entry)
+    for entry in log.entries[part : 2 * part]:
+        first.feed(*entry)
+    for projector in (first, second):
+        assert await projector.reached(Position(1, 2 * part, 0), WAIT_S)
+    committed = sum(len(events) for _, _, events in log.entries[: 2 * part])
+    assert first.events + second.events == committed, "no entry was committed twice"
+    await first.close()
+    read_before = second.catch_ups
+    for entry in log.entries[2 * part :]:
+        second.feed(*entry)
+    assert await second.reached(Position(1, len(log.entries), 0), WAIT_S)
+    assert second.catch_ups == read_before
+    assert await rows_of(second) == await folded(WalletProjection, log, tmp_path)
+    await second.close()
+
+
+async def test_a_replica_that_follows_finds_another_log(tmp_path: Path) -> None:
+    """Two replicas of one database must read one log."""
+    log, other = HandMadeLog(), HandMadeLog(salt=b"other")
+    for one in (log, other):
+        one.open_account("p", "a", 100)
+    first, second = [await opened(WalletProjection(), url_of(tmp_path), nothing) for _ in range(2)]
+    await feed_all(first, log)
+    for entry in other.entries:
+        second.feed(*entry)
+    await until(lambda: second.error)
+    assert isinstance(second.error, ProjectionAhead)
+    for projector in (first, second):
         await projector.close()

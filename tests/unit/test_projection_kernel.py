@@ -23,6 +23,7 @@ from services.wallet.journal_rows import LEDGERS
 from services.wallet.projection import WalletProjection
 from tests.unit.projecting import (
     ALL,
+    ON_BOTH,
     WAIT_S,
     feed_all,
     folded,
@@ -32,6 +33,8 @@ from tests.unit.projecting import (
     url_of,
 )
 from tests.unit.projection_log import HandMadeLog, busy_log
+
+pytestmark = ON_BOTH
 
 # ---- positions ---------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
-from services.kernel import projections
+from services.kernel import databases, projections
 from services.kernel.databases import open_engine, position_key
 from services.kernel.event import Event, Position
 from services.kernel.log import LogUnavailable
@@ -23,7 +25,9 @@ from services.kernel.row_changes import Changes
 from services.table.projection import BETS, REQUESTS, TableProjection
 from services.table.projection_queries import SqlTableQueries
 from services.wallet.projection import WalletProjection
+from tests.postgres import PostgresServer, postgresql
 from tests.unit.projecting import (
+    ON_BOTH,
     WAIT_S,
     feed_all,
     folded,
@@ -38,6 +42,7 @@ from tests.unit.projection_log import HandMadeLog, busy_log
 # ---- the witness -------------------------------------------------------------------------------
 
 
+@ON_BOTH
 async def test_a_shorter_log_is_refused(tmp_path: Path) -> None:
     log = busy_log(rounds=2, bets=5)
     first = await opened(TableProjection(), url_of(tmp_path), log.read)
@@ -64,6 +69,7 @@ async def test_a_shorter_log_is_refused(tmp_path: Path) -> None:
     await third.close()
 
 
+@ON_BOTH
 async def test_another_log_is_refused(tmp_path: Path) -> None:
     log, other = HandMadeLog(), HandMadeLog(salt=b"other")
     for one in (log, other):
@@ -79,6 +85,7 @@ async def test_another_log_is_refused(tmp_path: Path) -> None:
     await second.close()
 
 
+@ON_BOTH
 async def test_an_entry_that_is_not_the_one_committed_stops_it(tmp_path: Path) -> None:
     log, other = HandMadeLog(), HandMadeLog(salt=b"other")
     for one in (log, other):
@@ -95,6 +102,7 @@ async def test_an_entry_that_is_not_the_one_committed_stops_it(tmp_path: Path) -
     await projector.close()
 
 
+@ON_BOTH
 async def test_a_bug_in_a_projection_stops_it_alone(tmp_path: Path) -> None:
     class Buggy(TableProjection):
         def apply(self, events: Any, changes: Changes) -> None:  # noqa: ARG002  # the interface
@@ -111,6 +119,7 @@ async def test_a_bug_in_a_projection_stops_it_alone(tmp_path: Path) -> None:
     await projector.close()
 
 
+@ON_BOTH
 async def test_a_row_that_is_there_already_is_a_bug_not_an_outage(tmp_path: Path) -> None:
     log = busy_log(rounds=1, bets=3)
     projector = await opened(WalletProjection(), url_of(tmp_path), nothing)
@@ -129,13 +138,14 @@ async def test_a_row_that_is_there_already_is_a_bug_not_an_outage(tmp_path: Path
     for entry in log.entries:
         projector.feed(*entry)
     assert not await projector.reached(Position(1, 1, 0), WAIT_S)
-    assert isinstance(projector.error, sqlite3.IntegrityError)
+    assert isinstance(projector.error, sqlite3.IntegrityError | IntegrityError)
     await projector.close()
 
 
 # ---- overflow, catching up, a database that is away --------------------------------------------
 
 
+@ON_BOTH
 async def test_a_queue_that_overflows_is_dropped_and_read_again(tmp_path: Path) -> None:
     log = busy_log(rounds=6, bets=50, entry_events=10)
     known = HandMadeLog()
@@ -144,8 +154,8 @@ async def test_a_queue_that_overflows_is_dropped_and_read_again(tmp_path: Path) 
     for entry in log.entries:
         known.entries.append(entry)
         projector.feed(*entry)
-    assert projector.overflows > 0
-    assert projector._queued_events <= 200 + 11
+    assert projector._queue.overflows > 0
+    assert projector._queue.events <= 200 + 11
     assert projector.lag == len(log.entries)
     assert await projector.reached(Position(1, len(log.entries), 0), WAIT_S)
     assert projector.catch_ups > 1
@@ -154,6 +164,7 @@ async def test_a_queue_that_overflows_is_dropped_and_read_again(tmp_path: Path) 
     await projector.close()
 
 
+@ON_BOTH
 async def test_a_log_that_cannot_be_read_is_read_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +233,80 @@ async def test_it_starts_without_its_database_and_opens_it_later(
     await projector.close()
 
 
+@ON_BOTH
+def short_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projections, "RETRY_FIRST_S", 0.01)
+    monkeypatch.setattr(databases, "CONNECT_S", 0.5)
+    monkeypatch.setattr(databases, "COMMAND_S", 0.5)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop", "pause"])
+async def test_a_postgresql_that_is_away_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    short_of_patience(monkeypatch)
+    log = busy_log(rounds=3, bets=20)
+    with postgresql() as server:
+        url = server.url("table")
+        projector = await opened(TableProjection(), url, log.read)
+        assert await projector.caught_up(WAIT_S)
+        queries = SqlTableQueries(projector)
+        assert await queries.round("t1-3") is not None
+        more = len(log.entries)
+        round_id = log.open_round(4)
+        for _ in range(50):
+            log.bet(round_id, "p1", "a1")
+        log.flush()
+        getattr(server, how)()
+        for entry in log.entries[more:]:
+            projector.feed(*entry)  # never waits
+        async with asyncio.timeout(WAIT_S):
+            while projector.away is None:  # noqa: ASYNC110 - what is waited for is under test
+                await asyncio.sleep(0.01)
+        assert projector.position.sequence == more
+        with pytest.raises(ProjectionUnavailable):
+            await queries.round("t1-3")
+        server.resume() if how == "pause" else server.start()
+        assert await projector.reached(Position(1, len(log.entries), 0), WAIT_S)
+        assert await queries.round("t1-4") is not None
+        assert await rows_of(projector) == await folded(TableProjection, log, tmp_path)
+        await projector.close()
+
+
+async def test_a_schema_that_is_gone_is_made_anew_from_the_log(
+    postgres: PostgresServer,
+) -> None:
+    log = busy_log(rounds=1, bets=5)
+    projector = await opened(TableProjection(), postgres.url("gone"), log.read)
+    assert await projector.caught_up(WAIT_S)
+    await projector.close()
+    postgres.sql("DROP SCHEMA gone CASCADE")
+    again = await opened(TableProjection(), postgres.url("gone"), log.read)
+    assert await again.caught_up(WAIT_S)
+    assert await SqlTableQueries(again).round("t1-1") is not None
+    await again.close()
+
+
+async def test_readers_see_one_state_of_the_rows(postgres: PostgresServer) -> None:
+    """A page of bets and the position beside it are of one moment, whatever is committed between
+    the two statements."""
+    log = busy_log(rounds=1, bets=5)
+    projector = await opened(TableProjection(), postgres.url("moment"), log.read)
+    assert await projector.caught_up(WAIT_S)
+    place = select(projector.projection.metadata.tables["projection_positions"].c.sequence)
+    async with projector.connect() as connection:
+        before = await connection.scalar(place)
+        assert before == projector.position.sequence
+        log.open_round(2)
+        log.flush()
+        projector.feed(*log.entries[-1])
+        assert await projector.reached(Position(1, len(log.entries), 0), WAIT_S)
+        assert projector.position.sequence == before + 1
+        assert await connection.scalar(place) == before
+    await projector.close()
+
+
+@ON_BOTH
 async def test_closing_commits_what_is_queued(tmp_path: Path) -> None:
     log = busy_log(rounds=2, bets=20)
     projector = await opened(TableProjection(), url_of(tmp_path), nothing)

@@ -15,7 +15,10 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Event
 from tests.unit.asking import Asking, asking_at, bets_of, failed, retry_of
+from tests.unit.projecting import ON_BOTH
 from tests.unit.projection_log import START_US
+
+pytestmark = ON_BOTH
 
 
 @pytest.fixture

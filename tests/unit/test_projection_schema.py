@@ -12,6 +12,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from services.kernel import migrations, row_writer
 from services.kernel.databases import open_engine
+from tests.unit.projecting import ON_BOTH, url_of
+
+pytestmark = ON_BOTH
 
 SERVICES = ("table", "wallet", "settlement", "shoe")
 DIALECTS = ("sqlite", "postgresql+asyncpg")
@@ -25,7 +28,7 @@ def metadata_of(service: str) -> MetaData:
 
 @pytest.mark.parametrize("service", SERVICES)
 async def test_revisions_and_metadata_agree(service: str, tmp_path: Path) -> None:
-    url = f"sqlite+aiosqlite:///{tmp_path / service}.db"
+    url = url_of(tmp_path, service)
     await migrations.upgrade(url, service)
     await migrations.upgrade(url, service)
     engine = open_engine(url)
@@ -45,14 +48,14 @@ def test_revisions_are_one_line(service: str) -> None:
 
 
 async def test_many_processes_may_upgrade_at_once(tmp_path: Path) -> None:
-    url = f"sqlite+aiosqlite:///{tmp_path / 'wallet'}.db"
+    url = url_of(tmp_path, "wallet")
     await asyncio.gather(*(migrations.upgrade(url, "wallet") for _ in range(4)))
 
 
 async def test_an_upgrade_that_breaks_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = f"sqlite+aiosqlite:///{tmp_path / 'wallet'}.db"
+    url = url_of(tmp_path, "wallet")
     upgrade = migrations.upgrade_connection
 
     def broken(*args: object) -> None:

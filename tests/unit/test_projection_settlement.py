@@ -10,7 +10,10 @@ from services.kernel.projections import Projector
 from services.settlement.projection import SettlementProjection
 from services.settlement.projection_queries import SqlSettlementQueries
 from services.settlement.queries import SettlementQueries
+from tests.unit.projecting import ON_BOTH, url_of
 from tests.unit.projection_log import HandMadeLog
+
+pytestmark = ON_BOTH
 
 WAIT_S = 20.0
 
@@ -27,9 +30,7 @@ async def test_settlements_of_a_round(tmp_path: Path) -> None:
     log.play(empty, [])
     voided = log.open_round(3)
     log.void(voided, [])
-    projector = Projector(
-        SettlementProjection(), f"sqlite+aiosqlite:///{tmp_path / 's'}.db", log.read
-    )
+    projector = Projector(SettlementProjection(), url_of(tmp_path, "s"), log.read)
     await projector.start(wait_s=WAIT_S)
     assert await projector.caught_up(WAIT_S)
     queries = SqlSettlementQueries(projector)

@@ -16,7 +16,10 @@ from services.kernel.projections import Projector
 from services.shoe.projection import ShoeProjection
 from services.shoe.projection_queries import SqlFloorQueries
 from services.shoe.queries import FloorQueries
+from tests.unit.projecting import ON_BOTH, url_of
 from tests.unit.projection_log import HandMadeLog
+
+pytestmark = ON_BOTH
 
 DANA, SAM = "operator:dana", "operator:sam"
 WAIT_S = 60.0
@@ -28,7 +31,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.log = HandMadeLog()
-        self._url = f"sqlite+aiosqlite:///{folder / 'shoe'}.db"
+        self._url = url_of(folder, "shoe")
         self._fed = 0
         self._begin()
 

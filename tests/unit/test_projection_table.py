@@ -17,7 +17,10 @@ from services.kernel.event import Event, Position
 from services.table.projection_queries import MAX_PAGE, BadPageKey
 from services.table.queries import TableQueries
 from tests.unit.asking import Asking, asking_at, bets_of, failed
+from tests.unit.projecting import ON_BOTH
 from tests.unit.projection_log import HandMadeLog, busy_log
+
+pytestmark = ON_BOTH
 
 
 @pytest.fixture

@@ -16,7 +16,10 @@ from services.kernel.projections import Projector
 from services.wallet.projection import ACCOUNTS, WalletProjection
 from services.wallet.projection_queries import SqlWalletQueries
 from services.wallet.queries import WalletQueries
+from tests.unit.projecting import ON_BOTH, url_of
 from tests.unit.projection_log import HandMadeLog
+
+pytestmark = ON_BOTH
 
 WAIT_S = 60.0
 
@@ -24,7 +27,7 @@ WAIT_S = 60.0
 @pytest.fixture
 async def projector(tmp_path: Path) -> AsyncIterator[Projector]:
     log = HandMadeLog()
-    one = Projector(WalletProjection(), f"sqlite+aiosqlite:///{tmp_path / 'w'}.db", log.read)
+    one = Projector(WalletProjection(), url_of(tmp_path, "w"), log.read)
     assert await one.start(wait_s=WAIT_S)
     yield one
     await one.close()

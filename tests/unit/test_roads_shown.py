@@ -28,6 +28,7 @@ from services.table.servicer import PartnerServicer
 from services.table.watch import LiveBets, LiveTables
 from tests.unit.fake_edge import FakeEdge, FakeQueries
 from tests.unit.front import NORTH, table_state
+from tests.unit.projecting import url_of
 from tests.unit.projection_log import HandMadeLog
 
 SHOE = "t1-s1"
@@ -286,7 +287,7 @@ async def test_bac_42_the_projection_keeps_the_results_of_every_shoe(tmp_path: P
         asked = log.add("table", tables.OpenRound(table_id="t1"), actor="system:timers")
         log.add("table", opened(number, number - 3, "t1-s2"), asked)
     log.play("t1-4", [])
-    url = f"sqlite+aiosqlite:///{tmp_path / 'table.db'}"
+    url = url_of(tmp_path, "table")
     projector = Projector(TableProjection(), url, log.read)
     await projector.start()
     last = len(log.entries)
@@ -336,7 +337,7 @@ async def test_roads_of_two_cards_keep_the_ace_of_their_rounds(tmp_path: Path) -
     """The ace is high in round 1 and low in round 2, whatever is asked when; a restart of the
     projection between the table's opening and its next round forgets nothing."""
     log = HandMadeLog()
-    url = f"sqlite+aiosqlite:///{tmp_path / 'table.db'}"
+    url = url_of(tmp_path, "table")
     for number, ace in ((1, rule_set_pb2.ACE_RANK_HIGH), (2, rule_set_pb2.ACE_RANK_LOW)):
         spec = tables.TableOpened().spec
         spec.table_id = "t1"

@@ -29,6 +29,7 @@ from services.table.projection import TableProjection
 from services.table.projection_queries import SqlTableQueries
 from services.table.seats_view import follow_seats, is_further
 from tests.playthroughs.test_blackjack import STORIES, happened
+from tests.unit.projecting import url_of
 
 WAIT_S = 60.0
 ROUNDS = {name: f"{story.spec.table_id}-1" for name, story in STORIES.items()}
@@ -210,7 +211,7 @@ def test_events_that_come_again_change_nothing(told: Told, name: str) -> None:
 @pytest.mark.parametrize("restart", [False, True])
 async def test_the_projection_shows_the_same(told: Told, tmp_path: Path, restart: bool) -> None:
     """After every entry, also by a projection that begins anew each time."""
-    url = f"sqlite+aiosqlite:///{tmp_path / 'table'}.db"
+    url = url_of(tmp_path, "table")
 
     fed: list[ReadEntry] = []
 
@@ -259,7 +260,7 @@ async def test_get_request_knows_every_action(told: Told, tmp_path: Path) -> Non
             if entry.sequence > after_sequence:
                 yield entry.sequence, entry.head, entry.events
 
-    url = f"sqlite+aiosqlite:///{tmp_path / 'table'}.db"
+    url = url_of(tmp_path, "table")
     projector = Projector(TableProjection(), url, log)
     assert await projector.start(wait_s=WAIT_S)
     for entry in told.entries:
