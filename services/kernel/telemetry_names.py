@@ -108,6 +108,8 @@ AlarmKind = Literal[
     "log_nearly_full",
     "log_strained",
     "log_weak",
+    "movement_disputed",
+    "movement_refused",
     "process_stopped",
     "projection_stopped",
     "shell_cannot",

@@ -14,6 +14,7 @@ from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event, InvariantViolated
 from services.kernel.requests import Standing as IdStanding
+from services.wallet.domain.seamless_state import is_seamless
 from services.wallet.domain.state import Account, Standing, WalletState
 
 MAX_ACCOUNTS = 1_000_000
@@ -198,6 +199,7 @@ def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline
     match body:
         case wallets.CloseAccount():
             empty = not (account.available_minor or account.reserved_minor or account.owed_minor)
+            empty = empty and not _is_moved(state, partner, body.account_id)
             return None if empty else wallets.DECLINE_ACCOUNT_NOT_EMPTY
         case wallets.BlockAccount():
             blocked = account.standing is Standing.BLOCKED
@@ -205,6 +207,8 @@ def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline
         case wallets.UnblockAccount():
             blocked = account.standing is Standing.BLOCKED
             return None if blocked else wallets.DECLINE_NOT_BLOCKED
+        case wallets.Deposit() | wallets.Withdraw() if is_seamless(state.seamless, partner):
+            return wallets.DECLINE_BALANCE_AT_PARTNER
         case wallets.Deposit():
             _positive(body.amount_minor)
             return _decline_money_in(account, body.currency_code, body.amount_minor)
@@ -248,6 +252,14 @@ def _decline_money_in(
     if account.available_minor + account.reserved_minor + amount_minor > MAX_BALANCE_MINOR:
         return wallets.DECLINE_BALANCE_TOO_LARGE
     return None
+
+
+def _is_moved(state: WalletState, partner: str, account_id: str) -> bool:
+    """Whether a seamless partner has not confirmed all that its account is owed or asked for."""
+    return partner in state.seamless.open and any(
+        (one.partner, one.account_id) == (partner, account_id)
+        for one in state.seamless.movements.values()
+    )
 
 
 def _positive(amount_minor: int) -> None:

@@ -15,6 +15,7 @@ from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Answers, Core, Event
 from services.wallet.domain.accounts import (
     ID_DECLINES,
@@ -25,6 +26,23 @@ from services.wallet.domain.accounts import (
 )
 from services.wallet.domain.corrections import correct, end_corrections
 from services.wallet.domain.postings import Kind, postings
+from services.wallet.domain.seamless_confirming import decide_reply, movement_goes_on
+from services.wallet.domain.seamless_debits import (
+    book_is_closed,
+    debit_is_ordered,
+    decide_timeout,
+    position_of,
+    reply_is_known,
+    request_is_off,
+    request_is_on,
+)
+from services.wallet.domain.seamless_orders import SeamlessOrder, answer_order, use_order_id
+from services.wallet.domain.seamless_returns import (
+    credit_is_ordered,
+    note_leaving,
+    return_leaving,
+    rollback_is_ordered,
+)
 from services.wallet.domain.stakes import (
     drop,
     end,
@@ -35,7 +53,9 @@ from services.wallet.domain.stakes import (
     reserve,
     return_step,
     seal,
+    seal_behind,
     take_back,
+    takes_back,
 )
 from services.wallet.domain.state import Account, PendingDeposit, Standing, WalletState
 
@@ -53,7 +73,26 @@ Folded = (
     | settled_again.RoundCorrected
     | log.InputFailed
     | Request
+    | seamless.RecordReply
+    | seamless.TimeOutDebit
+    | SeamlessOrder
 )
+Seamless = (
+    seamless.DebitOrdered
+    | seamless.RecordReply
+    | seamless.CreditOrdered
+    | seamless.RollbackOrdered
+    | seamless.MovementConfirmed
+    | seamless.MovementWrittenOff
+    | seamless.MovementRefused
+    | seamless.MovementDisputed
+    | seamless.MovementRetried
+    | seamless.PartnerProfileSet
+    | limits.WithdrawalApproved
+    | wallets.StakeDeclined
+    | SeamlessOrder
+)
+"""What concerns money at seamless partners."""
 Answered = (
     wallets.StakeReserved
     | wallets.StakeDeclined
@@ -74,8 +113,26 @@ Answered = (
     | corrections.CorrectionsPosted
     | corrections.ShortfallPolicySet
     | corrections.ReceivableSettled
+    | seamless.PartnerProfileSet
+    | seamless.DebitOrdered
+    | seamless.CreditOrdered
+    | seamless.RollbackOrdered
+    | seamless.MovementConfirmed
+    | seamless.MovementRefused
+    | seamless.MovementDisputed
+    | seamless.MovementWrittenOff
+    | seamless.MovementRetried
+    | seamless.SeamlessOrderRejected
     | log.RequestRepeated
+    | log.InputIgnored
 )
+Continued = (
+    wallets.StakeReturned
+    | wallets.StakeDeclined
+    | seamless.RollbackOrdered
+    | seamless.CreditOrdered
+)
+"""What may end an unfinished step."""
 FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
 ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
 
@@ -89,6 +146,8 @@ def evolve(state: WalletState, event: Event) -> None:
         case limits.BetsApproved() | settlements.BetsSettled():
             pass  # The commonest first: a match tries its cases in order.
         case wallets.StakeReserved():
+            if body.transaction_ids:
+                request_is_on(state.seamless, event, body)
             hold(state, event.partner, body)
             _post(state, event)
         case wallets.PayoutPosted() | wallets.StakeReturned():
@@ -118,10 +177,12 @@ def evolve(state: WalletState, event: Event) -> None:
             use_request_id(state, event, body)
         case limits.BookClosed():
             note_closed(state, body)
+            book_is_closed(state.seamless, event, body)
         case limits.BookVoided():
             of_round(state, body).voided = True
         case wallets.RoundPaid() | wallets.RoundReturned():
             state.rounds.pop(body.round_id, None)
+            state.seamless.rounds.pop(body.round_id, None)
         case wallets.AccountOpened():
             state.accounts[event.partner, body.account_id] = Account(body.currency_code)
             state.opened[event.partner] = state.opened.get(event.partner, 0) + 1
@@ -139,37 +200,80 @@ def evolve(state: WalletState, event: Event) -> None:
             if body.decline not in ID_DECLINES:
                 state.deposits.pop((event.partner, body.request_id), None)
         case (
-            limits.WithdrawalApproved()
-            | limits.DepositApproved()
+            limits.DepositApproved()
             | settlements.RoundSettled()
             | settled_again.BetsCorrected()
             | settled_again.RoundCorrected()
             | corrections.CorrectionsPosted()
             | log.InputFailed()
-            | wallets.StakeDeclined()
             | wallets.StakesSealed()
+            | seamless.TimeOutDebit()
+            | seamless.SeamlessOrderRejected()
             | log.RequestRepeated()
+            | log.InputIgnored()
         ):
             pass
+        case _:
+            _evolve_seamless(state, event, body)
+
+
+def _evolve_seamless(state: WalletState, event: Event, body: Seamless) -> None:
+    """What concerns money at seamless partners."""
+    match body:
+        case limits.WithdrawalApproved():
+            if takes_back(state, body.round_id):
+                note_leaving(state.seamless, body.partner_id or event.partner, body)
+        case wallets.StakeDeclined():
+            if body.HasField("waiting_since"):
+                request_is_off(state.seamless, body)
+        case seamless.SetPartnerProfile() | seamless.ResolveMovement():
+            use_order_id(state, event, body)
+        case seamless.DebitOrdered():
+            debit_is_ordered(state.seamless, event, body)
+        case seamless.RecordReply():
+            reply_is_known(state.seamless, event, body)
+        case seamless.CreditOrdered():
+            credit_is_ordered(state.seamless, event, body)
+        case seamless.RollbackOrdered():
+            rollback_is_ordered(state.seamless, event, body)
+        case seamless.MovementConfirmed() | seamless.MovementWrittenOff():
+            _post(state, event)
+            movement_goes_on(state.seamless, body)
+        case seamless.MovementRefused() | seamless.MovementDisputed() | seamless.MovementRetried():
+            movement_goes_on(state.seamless, body)
+        case seamless.PartnerProfileSet():
+            state.seamless.profiles[body.partner_id] = body.profile
         case _:
             assert_never(body)
 
 
 def decide(state: WalletState, event: Event) -> Answers:
     """Answer one event."""
-    body = cast("Folded | wallets.StakeReturned", event.body)
+    body = cast("Folded | Continued", event.body)
     match body:
         case limits.BetsApproved():
-            return [reserve(state, event, body)]
+            return reserve(state, event, body)
         case settlements.BetsSettled():
-            return [pay(state, body)]
+            return pay(state, event, body)
         case limits.WithdrawalApproved():
-            return [take_back(state, event, body)]
+            return take_back(state, event, body)
         case limits.BookClosed():
-            return [seal(body)]
-        case limits.BookVoided() | wallets.StakeReturned():
-            # The second is the last answer of an unfinished step, read back.
-            return return_step(state, body.round_id)
+            return seal(state, body)
+        case (
+            limits.BookVoided()
+            | wallets.StakeReturned()
+            | wallets.StakeDeclined()
+            | seamless.RollbackOrdered()
+            | seamless.CreditOrdered()
+        ):
+            # All but the first are the last answer of an unfinished step, read back.
+            return return_step(state, event, body.round_id)
+        case seamless.RecordReply():
+            return _answer_reply(state, event, body)
+        case seamless.TimeOutDebit():
+            return seal_behind(state, decide_timeout(state.seamless, event, body))
+        case seamless.SetPartnerProfile() | seamless.ResolveMovement():
+            return [answer_order(state, event, body)]
         case settlements.RoundSettled():
             return [end(state, body)]
         case settled_again.BetsCorrected():
@@ -194,6 +298,16 @@ def decide(state: WalletState, event: Event) -> Answers:
             return [answer_request(state, event, body)]
         case _:
             assert_never(body)
+
+
+def _answer_reply(state: WalletState, event: Event, body: seamless.RecordReply) -> Answers:
+    """What a partner's answer decides; bets that were withdrawn meanwhile go back at once."""
+    decided = decide_reply(state.seamless, event, body)
+    if isinstance(decided, wallets.StakeReserved):
+        round_id = decided.round_id
+        pending = state.seamless.rounds[round_id].pending[position_of(decided.waiting_since)]
+        decided = [decided, *return_leaving(state.seamless, event, round_id, pending)]
+    return seal_behind(state, decided)
 
 
 def _answer_failure(state: WalletState, event: Event, body: log.InputFailed) -> Answers:
@@ -231,7 +345,7 @@ def _post(state: WalletState, event: Event) -> None:
 
 CORE: Core[WalletState] = Core(
     service=SERVICE,
-    schema=3,
+    schema=4,
     behaviour=1,
     state_type=WalletState,
     initial=WalletState,
@@ -239,4 +353,8 @@ CORE: Core[WalletState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
+    alarms={
+        seamless.MovementRefused: "movement_refused",
+        seamless.MovementDisputed: "movement_disputed",
+    },
 )

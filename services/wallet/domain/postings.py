@@ -12,6 +12,11 @@ Ledger accounts:
 | `external` | a partner, in a currency | the other side of deposits and withdrawals |
 | `receivable` | an account | what it owes after a correction that its cash did not cover |
 | `corrections` | a partner, in a currency | the other side of what corrections give and take |
+| `due` | a seamless partner, in a currency | ordered of its wallet and not confirmed yet |
+| `written_off` | a seamless partner, in a currency | refused by its wallet for good |
+
+A seamless partner's accounts hold no cash here: their stakes come from `external`, which is what
+the partner has, and what goes back to it is `due` until it has confirmed.
 
 The postings of an answer sum to zero, so all ledger accounts of a currency always do.
 """
@@ -25,6 +30,7 @@ from google.protobuf.message import Message
 
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 
 
 class Kind(StrEnum):
@@ -37,6 +43,8 @@ class Kind(StrEnum):
     EXTERNAL = "external"
     RECEIVABLE = "receivable"
     CORRECTIONS = "corrections"
+    DUE = "due"
+    WRITTEN_OFF = "written_off"
 
 
 OF_ACCOUNTS = frozenset({Kind.CASH, Kind.RESERVED, Kind.RECEIVABLE})
@@ -70,6 +78,8 @@ MOVES: frozenset[type[Message]] = frozenset(
         wallets.FundsWithdrawn,
         corrections.CorrectionPosted,
         corrections.ReceivableSettled,
+        seamless.MovementConfirmed,
+        seamless.MovementWrittenOff,
     }
 )
 """Every answer that may move money. Whoever adds a case to `postings` adds its type here."""
@@ -80,6 +90,11 @@ def postings(body: Message, partner: str) -> tuple[Posting, ...]:
     match body:
         case wallets.StakeReserved():
             total = sum(bet.stake_minor for bet in body.bets)
+            if body.transaction_ids:
+                return (
+                    Posting(Kind.EXTERNAL, partner, "", body.currency_code, -total),
+                    Posting(Kind.RESERVED, partner, body.account_id, body.currency_code, total),
+                )
             return (
                 Posting(Kind.CASH, partner, body.account_id, body.currency_code, -total),
                 Posting(Kind.RESERVED, partner, body.account_id, body.currency_code, total),
@@ -91,10 +106,12 @@ def postings(body: Message, partner: str) -> tuple[Posting, ...]:
             owner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
             if not total:
                 return ()
-            return (
-                Posting(Kind.RESERVED, owner, account_id, currency_code, -total),
-                Posting(Kind.CASH, owner, account_id, currency_code, total),
+            back = (
+                Posting(Kind.DUE, owner, "", currency_code, total)
+                if body.transaction_ids
+                else Posting(Kind.CASH, owner, account_id, currency_code, total)
             )
+            return (Posting(Kind.RESERVED, owner, account_id, currency_code, -total), back)
         case wallets.FundsDeposited():
             return (
                 Posting(Kind.EXTERNAL, partner, "", body.currency_code, -body.amount_minor),
@@ -115,6 +132,10 @@ def postings(body: Message, partner: str) -> tuple[Posting, ...]:
                 Posting(Kind.CASH, owner, account_id, currency_code, -body.amount_minor),
                 Posting(Kind.RECEIVABLE, owner, account_id, currency_code, body.amount_minor),
             )
+        case seamless.MovementConfirmed():
+            return _no_longer_due(body, Kind.EXTERNAL)
+        case seamless.MovementWrittenOff():
+            return _no_longer_due(body, Kind.WRITTEN_OFF)
         case _:
             return ()
 
@@ -133,6 +154,17 @@ def _correction(body: corrections.CorrectionPosted) -> tuple[Posting, ...]:
     return tuple(leg for leg in legs if leg.minor)
 
 
+def _no_longer_due(
+    body: seamless.MovementConfirmed | seamless.MovementWrittenOff, to: Kind
+) -> tuple[Posting, ...]:
+    if not body.amount_minor:
+        return ()
+    return (
+        Posting(Kind.DUE, body.partner_id, "", body.currency_code, -body.amount_minor),
+        Posting(to, body.partner_id, "", body.currency_code, body.amount_minor),
+    )
+
+
 def _payout(body: wallets.PayoutPosted) -> tuple[Posting, ...]:
     """The stakes go to the house; the gross winnings and the stakes that come back leave it; of the
     winnings the commission stays on a leg of its own."""
@@ -142,7 +174,11 @@ def _payout(body: wallets.PayoutPosted) -> tuple[Posting, ...]:
         Posting(Kind.RESERVED, partner, account_id, currency_code, -body.stake_minor),
         Posting(Kind.HOUSE, partner, "", currency_code, body.stake_minor),
         Posting(Kind.HOUSE, partner, "", currency_code, -(paid + kept)),
-        Posting(Kind.CASH, partner, account_id, currency_code, paid),
+        (
+            Posting(Kind.DUE, partner, "", currency_code, paid)
+            if body.due
+            else Posting(Kind.CASH, partner, account_id, currency_code, paid)
+        ),
         Posting(Kind.COMMISSION, partner, "", currency_code, kept),
     )
     return tuple(leg for leg in legs if leg.minor)

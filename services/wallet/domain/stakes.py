@@ -6,26 +6,41 @@ would break that is no refusal but a bug: `InvariantViolated`, with the facts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as partner_wallet
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Event, InvariantViolated, Unfinished
+from services.wallet.domain.seamless_debits import (
+    decline_request,
+    order_debits,
+    overdue,
+    position_of,
+    waits,
+)
+from services.wallet.domain.seamless_returns import (
+    Order,
+    decline_withdrawn,
+    order_payment,
+    order_returns,
+)
+from services.wallet.domain.seamless_state import is_seamless
 from services.wallet.domain.state import RoundStakes, Stake, Standing, WalletState
 
 STEP_BETS = 400
 """Bets returned in one step of a void: with the longest ids about 200 of an entry's 256 KiB."""
 
 
-def reserve(
-    state: WalletState, event: Event, body: limits.BetsApproved
-) -> wallets.StakeReserved | wallets.StakeDeclined:
-    """Reserve a request's stakes, all or none.
+def reserve(state: WalletState, event: Event, body: limits.BetsApproved) -> Sequence[Message]:
+    """Reserve a request's stakes, all or none; a seamless partner is asked for them first.
 
     Order of declines: a decision that failed before, sealed stakes, unknown, closed or blocked
-    account, currency, funds.
+    account, currency, a seamless partner's unconfirmed movements, funds.
     """
     owner = (event.partner, body.account_id)
     total = _total(body)
@@ -44,33 +59,61 @@ def reserve(
         decline = wallets.DECLINE_ACCOUNT_BLOCKED
     elif account.currency_code != body.currency_code:
         decline = wallets.DECLINE_CURRENCY_MISMATCH
+    elif is_seamless(state.seamless, event.partner):
+        _check_new(stakes, owner, body)
+        if not overdue(state.seamless, event.partner):
+            return order_debits(state.seamless, event, body)
+        decline = wallets.DECLINE_PARTNER_OVERDUE
     elif account.available_minor < total:
         decline = wallets.DECLINE_INSUFFICIENT_FUNDS
     else:
         _check_new(stakes, owner, body)
-        return wallets.StakeReserved(
+        return [
+            wallets.StakeReserved(
+                request_id=body.request_id,
+                account_id=body.account_id,
+                table_id=body.table_id,
+                round_id=body.round_id,
+                currency_code=body.currency_code,
+                bets=body.bets,
+                stage=body.stage,
+            )
+        ]
+    return [
+        wallets.StakeDeclined(
             request_id=body.request_id,
             account_id=body.account_id,
             table_id=body.table_id,
             round_id=body.round_id,
-            currency_code=body.currency_code,
             bets=body.bets,
+            decline=decline,
             stage=body.stage,
         )
-    return wallets.StakeDeclined(
-        request_id=body.request_id,
-        account_id=body.account_id,
-        table_id=body.table_id,
-        round_id=body.round_id,
-        bets=body.bets,
-        decline=decline,
-        stage=body.stage,
-    )
+    ]
 
 
-def seal(body: limits.BookClosed) -> wallets.StakesSealed:
-    """The marker behind the last stake of a stage: nothing more of it will be reserved."""
-    return wallets.StakesSealed(table_id=body.table_id, round_id=body.round_id, stage=body.stage)
+def seal(state: WalletState, body: limits.BookClosed) -> Sequence[Message]:
+    """The marker behind the last stake of a stage: nothing more of it will be reserved. Where a
+    seamless partner has not answered yet, it follows the last answer."""
+    if waits(state.seamless, body.round_id, body.stage):
+        return ()
+    return [wallets.StakesSealed(table_id=body.table_id, round_id=body.round_id, stage=body.stage)]
+
+
+def seal_behind(state: WalletState, answers: Sequence[Message]) -> Sequence[Message]:
+    """The answers that decide a seamless request, and the marker behind them where it was the last
+    of a stage that is over."""
+    for body in answers:
+        if isinstance(body, wallets.StakeReserved | wallets.StakeDeclined):
+            stakes = state.rounds.get(body.round_id)
+            over = stakes is not None and not stakes.voided and is_sealed(stakes, body.stage)
+            asked_by = position_of(body.waiting_since)
+            if over and not waits(state.seamless, body.round_id, body.stage, besides=asked_by):
+                sealed = wallets.StakesSealed(
+                    table_id=body.table_id, round_id=body.round_id, stage=body.stage
+                )
+                return [*answers, sealed]
+    return answers
 
 
 def note_closed(state: WalletState, body: limits.BookClosed) -> None:
@@ -97,8 +140,9 @@ def is_sealed(stakes: RoundStakes, stage: bets.Stage.ValueType) -> bool:
 
 def take_back(
     state: WalletState, event: Event, body: limits.WithdrawalApproved
-) -> wallets.StakeReturned:
-    """Return those of the bets that are reserved: possibly none, and then it says so.
+) -> Sequence[Message]:
+    """Return those of the bets that are reserved: possibly none, and then it says so. Requests that
+    a seamless partner has not answered yet are off where all of their bets are withdrawn.
 
     Once the stakes are sealed (only a retry comes so late) the bets stand.
     """
@@ -106,13 +150,18 @@ def take_back(
     owner = (partner, body.account_id)
     account = state.accounts.get(owner)
     stakes = state.rounds.get(body.round_id)
-    returned: list[bets.Bet] = []
-    if stakes is not None and not stakes.sealed and not stakes.voided:
-        reserved = stakes.stakes.get(owner, {})
-        returned = [
-            _bet(bet.bet_id, reserved[bet.bet_id]) for bet in body.bets if bet.bet_id in reserved
-        ]
-    return wallets.StakeReturned(
+    reserved: dict[str, Stake] = {}
+    answers: list[Message] = []
+    if takes_back(state, body.round_id):
+        reserved = {} if stakes is None else stakes.stakes.get(owner, {})
+        answers = decline_withdrawn(state.seamless, event, partner, body)
+    returned = [
+        _bet(bet.bet_id, reserved[bet.bet_id]) for bet in body.bets if bet.bet_id in reserved
+    ]
+    orders = _orders(
+        state, event, body.round_id, returned, reserved, partner_wallet.ROLLBACK_REASON_WITHDRAWN
+    )
+    back = wallets.StakeReturned(
         request_id=body.request_id,
         account_id=body.account_id,
         table_id=body.table_id,
@@ -121,40 +170,100 @@ def take_back(
         bets=returned,
         reason=wallets.RETURN_REASON_LATE if body.late else wallets.RETURN_REASON_WITHDRAWN,
         partner_id=partner,
+        transaction_ids=[order.transaction_id for order in orders],
     )
+    # The first answer is what the withdrawal's caller hears of.
+    return [back, *orders, *answers]
 
 
-def return_step(state: WalletState, round_id: str) -> Answers:
-    """The next step of a void: at most 400 bets, oldest first; the marker after the last."""
+def takes_back(state: WalletState, round_id: str) -> bool:
+    """Whether bets of a round may still be withdrawn."""
+    stakes = state.rounds.get(round_id)
+    return stakes is None or not (stakes.sealed or stakes.voided)
+
+
+def _orders(
+    state: WalletState,
+    event: Event,
+    round_id: str,
+    returned: Sequence[bets.Bet],
+    reserved: Mapping[str, Stake],
+    reason: partner_wallet.RollbackReason.ValueType,
+) -> list[Order]:
+    """What a seamless partner must do so that stakes of one of its accounts go back; nothing where
+    they came from cash here."""
+    paid_by = {bet.bet_id: reserved[bet.bet_id].transaction_id for bet in returned}
+    if not any(paid_by.values()):
+        return []
+    money = state.seamless.rounds[round_id]
+    return order_returns(event, money, round_id, returned, paid_by, reason)
+
+
+def return_step(state: WalletState, event: Event, round_id: str) -> Answers:
+    """The next step of a void: requests that seamless partners have not answered are off; then at
+    most 400 bets go back, oldest first; the marker after the last."""
     stakes = state.rounds.get(round_id)
     if stakes is None:
         raise InvariantViolated(f"round {round_id} is voided, but its stakes are gone already")
     answers: list[Message] = []
     room = STEP_BETS
-    for (partner, account_id), reserved in stakes.stakes.items():
-        if not room:
+    money = state.seamless.rounds.get(round_id)
+    for asked_by, pending in () if money is None else money.pending.items():
+        if room <= 0:
             return Unfinished(answers)
-        returned = [_bet(bet_id, stake) for bet_id, stake in list(reserved.items())[:room]]
-        room -= len(returned)
-        answers.append(
-            wallets.StakeReturned(
-                account_id=account_id,
-                table_id=stakes.table_id,
-                round_id=round_id,
-                currency_code=state.accounts[partner, account_id].currency_code,
-                bets=returned,
-                reason=wallets.RETURN_REASON_VOIDED,
-                partner_id=partner,
-            )
+        # The event that tells of a bet that is off may stand beside one that rolls it back.
+        room -= 2 * len(pending.bets)
+        answers += decline_request(
+            state.seamless,
+            event,
+            round_id,
+            asked_by,
+            wallets.DECLINE_STAKES_SEALED,
+            reason=partner_wallet.ROLLBACK_REASON_VOIDED,
         )
-        if len(returned) < len(reserved):
+    for (partner, account_id), reserved in stakes.stakes.items():
+        if room <= 0:
+            return Unfinished(answers)
+        back, orders = _void(state, event, stakes, round_id, (partner, account_id), room)
+        room -= len(back.bets) + len(orders)
+        answers += [back, *orders]
+        if len(back.bets) < len(reserved):
             return Unfinished(answers)
     answers.append(wallets.RoundReturned(table_id=stakes.table_id, round_id=round_id))
     return answers
 
 
-def pay(state: WalletState, body: settlements.BetsSettled) -> wallets.PayoutPosted:
-    """Pay an account's bets of a round: exactly those that are reserved, each as it was staked."""
+def _void(
+    state: WalletState,
+    event: Event,
+    stakes: RoundStakes,
+    round_id: str,
+    owner: tuple[str, str],
+    room: int,
+) -> tuple[wallets.StakeReturned, list[Order]]:
+    """An account's stakes of a voided round, as many as there is room for, and what a seamless
+    partner must do for it."""
+    reserved = stakes.stakes[owner]
+    returned = [_bet(bet_id, stake) for bet_id, stake in list(reserved.items())[:room]]
+    orders = _orders(
+        state, event, round_id, returned, reserved, partner_wallet.ROLLBACK_REASON_VOIDED
+    )
+    back = wallets.StakeReturned(
+        account_id=owner[1],
+        table_id=stakes.table_id,
+        round_id=round_id,
+        currency_code=state.accounts[owner].currency_code,
+        bets=returned,
+        reason=wallets.RETURN_REASON_VOIDED,
+        partner_id=owner[0],
+        transaction_ids=[order.transaction_id for order in orders],
+    )
+    return back, orders
+
+
+def pay(state: WalletState, event: Event, body: settlements.BetsSettled) -> Sequence[Message]:
+    """Pay an account's bets of a round: exactly those that are reserved, each as it was staked. A
+    seamless partner is ordered to."""
     owner = (body.partner_id, body.account_id)
     stakes = state.rounds.get(body.round_id)
     reserved = None if stakes is None else stakes.stakes.get(owner)
@@ -180,7 +289,7 @@ def pay(state: WalletState, body: settlements.BetsSettled) -> wallets.PayoutPost
         stake += bet.stake_minor
         payout += bet.payout_minor
         commission += bet.commission_minor
-    return wallets.PayoutPosted(
+    posted = wallets.PayoutPosted(
         partner_id=body.partner_id,
         account_id=body.account_id,
         table_id=body.table_id,
@@ -190,6 +299,15 @@ def pay(state: WalletState, body: settlements.BetsSettled) -> wallets.PayoutPost
         payout_minor=payout,
         commission_minor=commission,
     )
+    debit_ids = list(dict.fromkeys(one.transaction_id for one in reserved.values()))
+    if debit_ids == [""]:
+        return [posted]
+    posted.due = True
+    credit = order_payment(state.seamless, event, body, debit_ids, payout)
+    if credit is None:
+        return [posted]
+    posted.transaction_id = credit.transaction_id
+    return [posted, credit]
 
 
 def end(state: WalletState, body: settlements.RoundSettled) -> wallets.RoundPaid:
@@ -210,8 +328,10 @@ def end(state: WalletState, body: settlements.RoundSettled) -> wallets.RoundPaid
 def hold(state: WalletState, partner: str, body: wallets.StakeReserved) -> None:
     """Keep the stakes of a request. Part of evolve."""
     reserved = of_round(state, body).stakes.setdefault((partner, body.account_id), {})
-    for bet in body.bets:
-        reserved[bet.bet_id] = Stake(bet.bet, bet.stake_minor, bet.position)
+    debits = body.transaction_ids
+    for place, bet in enumerate(body.bets):
+        paid_by = debits[place if len(debits) > 1 else 0] if debits else ""
+        reserved[bet.bet_id] = Stake(bet.bet, bet.stake_minor, bet.position, paid_by)
 
 
 def drop(state: WalletState, body: wallets.StakeReturned | wallets.PayoutPosted) -> None:
@@ -226,6 +346,11 @@ def drop(state: WalletState, body: wallets.StakeReturned | wallets.PayoutPosted)
             reserved.pop(bet.bet_id, None)
         if reserved:
             return
+    else:
+        money = state.seamless.rounds.get(body.round_id)
+        if money is not None:
+            for stake in reserved.values():
+                money.debits.pop(stake.transaction_id, None)
     del stakes.stakes[owner]
 
 

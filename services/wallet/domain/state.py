@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from services.kernel.requests import RequestIds
+from services.wallet.domain.seamless_state import SeamlessState
 
 
 class Standing(IntEnum):
@@ -35,6 +36,8 @@ class Stake:
     bet: str
     stake_minor: int
     position: str = ""
+    transaction_id: str = ""
+    """The seamless partner's debit that paid it; empty where it came from the account's cash."""
 
 
 @dataclass(slots=True)
@@ -85,6 +88,7 @@ class WalletState:
     """Scope: the partner; for operators' orders `operator:<id>`."""
     shortfalls: dict[str, int] = field(default_factory=dict[str, int])
     """By partner: a `sabot.wallet.v1.ShortfallPolicy`, where it was ever set."""
+    seamless: SeamlessState = field(default_factory=SeamlessState)
 
 
 def sums(state: WalletState) -> dict[str, int]:
