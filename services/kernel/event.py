@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
 
@@ -60,6 +60,25 @@ class Event(NamedTuple):
     edge_us: int = 0
     """Inputs: when their edge took them, by its clock, microseconds since 1970 UTC. Log time may be
     later, where another edge's clock is ahead. Answers: 0."""
+
+
+_WAITING: dict[str, bool] = {}
+"""By full name: whether messages of this type may name such a place."""
+
+
+def waiting_since(body: Message) -> Position | None:
+    """Where the outside is waited for: what an answer names that begins or ends such a wait.
+
+    An answer whose own cause it is begins one: what happens next stands behind an input, which no
+    chain of causes leads to. The answer that ends it, whatever its own cause is, names the same."""
+    descriptor = body.DESCRIPTOR
+    may = _WAITING.get(descriptor.full_name)
+    if may is None:
+        may = _WAITING[descriptor.full_name] = "waiting_since" in descriptor.fields_by_name
+    if not may or not body.HasField("waiting_since"):
+        return None
+    since: Any = getattr(body, "waiting_since")  # noqa: B009  # by its contract
+    return Position(since.segment, since.sequence, since.index)
 
 
 class InvariantViolated(Exception):

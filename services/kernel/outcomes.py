@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2
 from services.kernel.edge import Outcome
-from services.kernel.event import Event, Position
+from services.kernel.event import Event, Position, waiting_since
 from services.kernel.reader import ReadEntry
 from services.kernel.telemetry_names import AlarmKind
 
@@ -48,6 +48,9 @@ class _Chain:
     until: frozenset[type[Message]]
     input_position: Position
     since: float
+    outside: bool = False
+    """Whether something outside of the cell is waited for, such as a partner's wallet: that is not
+    this cell's delay, and no ground to refuse further calls."""
 
 
 class Outcomes:
@@ -58,6 +61,8 @@ class Outcomes:
         self._alarm = alarm
         self._alarming = alarming
         self._chains: dict[Position, _Chain] = {}
+        self._outside: dict[Position, _Chain] = {}
+        """Those that wait for the outside, by what answers name in `waiting_since`."""
         self._open_inputs: dict[Position, float] = {}
 
     def entered(self, entry: ReadEntry, tokens: Sequence[Submitted], now: float) -> None:
@@ -83,12 +88,19 @@ class Outcomes:
             elif type(event.body) in self._alarming:
                 self._alarm(self._alarming[type(event.body)], _facts_of(event))
             chain = chains.get(cause)
+            since = waiting_since(event.body)
+            if since is not None:
+                if since == cause:
+                    self._waits(since, chain)
+                    continue
+                chain = self._outside.pop(since, None)
             if chain is None:
                 continue
+            chain.outside = False
             if chain.future.done():
-                del chains[cause]
+                chains.pop(cause, None)
             elif type(event.body) in chain.until or type(event.body) in END_OF_CHAIN:
-                del chains[cause]
+                chains.pop(cause, None)
                 chain.future.set_result(Outcome(chain.input_position, event))
             else:
                 chains[event.position] = chain
@@ -98,22 +110,32 @@ class Outcomes:
         since = next(iter(self._open_inputs.values()), None)
         while self._chains:
             position, chain = next(iter(self._chains.items()))
-            if not chain.future.done():
+            if not chain.future.done() and not chain.outside:
                 return chain.since if since is None else min(since, chain.since)
-            del self._chains[position]  # It has its outcome, or its caller gave up.
+            # It has its outcome, its caller gave up, or the outside is waited for.
+            del self._chains[position]
         return since
 
     def awaited(self) -> bool:
         """Whether a caller waits."""
-        return any(not chain.future.done() for chain in self._chains.values())
+        chains = (*self._chains.values(), *self._outside.values())
+        return any(not chain.future.done() for chain in chains)
 
     def forsake(self, error: Exception) -> None:
         """Tell every caller that nobody will know."""
-        chains = list(self._chains.values())
+        chains = [*self._chains.values(), *self._outside.values()]
         self._chains.clear()
+        self._outside.clear()
         for chain in chains:
             if not chain.future.done():
                 chain.future.set_exception(error)
+
+    def _waits(self, since: Position, chain: _Chain | None) -> None:
+        """A caller waits for the outside from here on."""
+        if chain is not None and not chain.future.done():
+            chain.outside = True
+            self._outside[since] = chain
+            self._chains.pop(since, None)
 
     def _watch(self, event: Event, cause: Position) -> None:
         """A decision that failed, and an input that cannot be true, is for a person to look at."""

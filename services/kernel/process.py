@@ -347,9 +347,14 @@ class Process:
             self._callers -= 1
             timer.cancel()
 
-    def tell(self, service: str, body: Message, actor: str) -> None:
+    def tell(
+        self, service: str, body: Message, actor: str, partner: str = "", traceparent: str = ""
+    ) -> None:
         """Append an input that nobody waits for."""
-        self.appending.put(service, body, Submitted(None, frozenset()), actor=actor)
+        token = Submitted(None, frozenset())
+        self.appending.put(
+            service, body, token, partner=partner, actor=actor, traceparent=traceparent
+        )
 
     def _admit(self) -> None:
         why_not = self.why_not_ready()

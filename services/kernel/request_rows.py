@@ -2,8 +2,9 @@
 
 A request is an input with a request id. Its outcome is found by following causes: the input is
 answered by its service, that answer perhaps by the next service, and so on to the answer that is
-nobody's input any more. What waits for an answer is a *link*; links stand in a table too, so that a
-restart in the middle of a chain goes on with it.
+nobody's input any more. Where something outside is asked meanwhile, the outcome names what it was
+asked for (`waiting_since`). What waits for an answer is a *link*; links stand in a table too, so
+that a restart in the middle of a chain goes on with it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from sabot.log.v1.events_pb2 import InputFailed, RequestRepeated, RetryInput
 from services.kernel.databases import KeyInteger, position_key, position_of_key
-from services.kernel.event import Event, Position
+from services.kernel.event import Event, Position, waiting_since
 from services.kernel.row_changes import Changes
 
 TAKEN = 0
@@ -179,10 +180,13 @@ class RequestRows:
 
     def answered(self, event: Event, changes: Changes) -> Link | None:
         """Take an answer; the link that it answers, if it is part of a request's chain."""
-        cause = event.cause
+        since = waiting_since(event.body)
+        cause = event.cause if since is None else since
         link = self._pending.get(cause) if cause is not None else None
         if cause is None or link is None or link.service != event.service or link.failed:
             return None
+        if since is not None and since == event.cause:
+            return link  # What comes of it is decided outside; the outcome names this cause again.
         body = event.body
         body_type = type(body)
         if self._kinds.steps(body):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from google.protobuf.message import Message
 
@@ -16,6 +16,13 @@ from services.kernel.recovery import AnyReplica
 
 TICK_S = 0.02
 """How often shells look for what time has made due."""
+
+
+class ForPartner(NamedTuple):
+    """An input that concerns one partner: it and its answers name the partner in their headers."""
+
+    body: Message
+    partner: str
 
 
 class Shell(Protocol):
@@ -30,7 +37,7 @@ class Shell(Protocol):
 
     def poll(
         self, state: Any, now_us: int, leading: bool, answered: Position | None
-    ) -> Sequence[Message]:
+    ) -> Sequence[Message | ForPartner]:
         """Inputs to append now. `now_us`: this process's clock. `leading`: whether the replica here
         wrote its service's last answers; another one waits a little longer before it acts.
 
@@ -41,14 +48,14 @@ class Shell(Protocol):
 
 
 class Shells:
-    """The shells of one process. `tell(service, body, actor)` appends an input."""
+    """The shells of one process. `tell(service, body, actor, partner)` appends an input."""
 
     def __init__(
         self,
         shells: Sequence[Shell],
         *,
         replica: Callable[[str], AnyReplica],
-        tell: Callable[[str, Message, str], None],
+        tell: Callable[[str, Message, str, str], None],
         may_act: Callable[[], bool],
         clock: Callable[[], int],
         alarm: Alarm,
@@ -89,8 +96,9 @@ class Shells:
             actor = f"system:{name_of(shell)}"
             pending = replica.state.pending
             answered = position_of(pending[0].proto.cause) if pending else None
-            for body in shell.poll(replica.state.core, now_us, replica.leading, answered):
-                self._tell(shell.service, body, actor)
+            for told in shell.poll(replica.state.core, now_us, replica.leading, answered):
+                body, partner = told if isinstance(told, ForPartner) else (told, "")
+                self._tell(shell.service, body, actor, partner)
         problems = {key: why for shell in self._shells for key, why in shell.problems.items()}
         for about, why in problems.items():
             if self._problems.get(about) != why:

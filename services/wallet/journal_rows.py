@@ -123,6 +123,8 @@ LEDGER_KINDS: Mapping[Kind, int] = {
     Kind.EXTERNAL: ledgers.LEDGER_KIND_EXTERNAL,
     Kind.RECEIVABLE: ledgers.LEDGER_KIND_RECEIVABLE,
     Kind.CORRECTIONS: ledgers.LEDGER_KIND_CORRECTIONS,
+    Kind.DUE: ledgers.LEDGER_KIND_DUE,
+    Kind.WRITTEN_OFF: ledgers.LEDGER_KIND_WRITTEN_OFF,
 }
 KINDS_BACK: Mapping[int, Kind] = {number: kind for kind, number in LEDGER_KINDS.items()}
 

@@ -84,7 +84,7 @@ def evolve(state: LimitsState, event: Event) -> None:
                 for bet in body.bets:
                     cover(holding, bet.bet_id)
         case wallets.StakeDeclined():
-            _release(state, event.partner, body)
+            _release(state, body.partner_id or event.partner, body)
         case wallets.StakeReturned():
             _release(state, body.partner_id, body)
         case limits.WithdrawalApproved():

@@ -276,7 +276,9 @@ def _bets_gone(
     running = running_round(state, body.table_id, body.round_id)
     if running is None:
         return
-    partner = body.partner_id if isinstance(body, limits.WithdrawalApproved) else ""
+    partner = ""
+    if isinstance(body, limits.WithdrawalApproved | wallet.StakeDeclined):
+        partner = body.partner_id
     account = running.accounts.get((partner or event.partner, body.account_id))
     if account is None:
         return

@@ -18,6 +18,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Event, Position
 from services.wallet.domain.postings import MOVES, OF_ACCOUNTS, Kind, Posting, postings
 
@@ -33,6 +34,8 @@ class EntryKind(IntEnum):
     STAKE_VOIDED = 6
     PAYOUT = 7
     CORRECTION = 8
+    CONFIRMED = 9
+    WRITTEN_OFF = 10
 
 
 SettledKey = tuple[str, str, str]
@@ -95,6 +98,8 @@ _KINDS: Mapping[type[Message], EntryKind] = {
     wallets.PayoutPosted: EntryKind.PAYOUT,
     corrections.CorrectionPosted: EntryKind.CORRECTION,
     corrections.ReceivableSettled: EntryKind.CORRECTION,
+    seamless.MovementConfirmed: EntryKind.CONFIRMED,
+    seamless.MovementWrittenOff: EntryKind.WRITTEN_OFF,
 }
 _RETURNS: Mapping[int, EntryKind] = {
     wallets.RETURN_REASON_WITHDRAWN: EntryKind.STAKE_WITHDRAWN,
@@ -178,7 +183,8 @@ class JournalFold:
             # Its round has been closed for long: it names them itself.
             settlement = Settlement(tuple(body.bet_ids), body.rule_set_hash)
         elif round_id:
-            bet_ids = tuple([bet.bet_id for bet in body.bets])
+            # What a seamless partner confirms names no bets: its order did.
+            bet_ids = tuple([bet.bet_id for bet in getattr(body, "bets", ())])
         if settlement is not None:
             bet_ids, rule_set_hash = settlement
         elif round_id:
@@ -208,7 +214,12 @@ def _amount(body: Any, legs: tuple[Posting, ...]) -> int:  # Any: one of MOVES
             return sum([bet.stake_minor for bet in body.bets])
         case wallets.PayoutPosted():
             return body.payout_minor
-        case wallets.FundsDeposited() | wallets.FundsWithdrawn():
+        case (
+            wallets.FundsDeposited()
+            | wallets.FundsWithdrawn()
+            | seamless.MovementConfirmed()
+            | seamless.MovementWrittenOff()
+        ):
             return body.amount_minor
         case _:
             return sum([leg.minor for leg in legs if leg.kind in OF_ACCOUNTS])

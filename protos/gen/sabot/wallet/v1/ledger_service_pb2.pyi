@@ -45,6 +45,10 @@ class _LedgerKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LedgerKind
     """An account's: what it owes after a correction that its cash did not cover."""
     LEDGER_KIND_CORRECTIONS: _LedgerKind.ValueType  # 7
     """A partner's: the other side of what corrections give and take."""
+    LEDGER_KIND_DUE: _LedgerKind.ValueType  # 8
+    """A seamless partner's: what its wallet is to give its accounts and has not confirmed yet."""
+    LEDGER_KIND_WRITTEN_OFF: _LedgerKind.ValueType  # 9
+    """A seamless partner's: what its wallet refused for good."""
 
 class LedgerKind(_LedgerKind, metaclass=_LedgerKindEnumTypeWrapper):
     """The kinds of the ledger's accounts."""
@@ -65,6 +69,10 @@ LEDGER_KIND_RECEIVABLE: LedgerKind.ValueType  # 6
 """An account's: what it owes after a correction that its cash did not cover."""
 LEDGER_KIND_CORRECTIONS: LedgerKind.ValueType  # 7
 """A partner's: the other side of what corrections give and take."""
+LEDGER_KIND_DUE: LedgerKind.ValueType  # 8
+"""A seamless partner's: what its wallet is to give its accounts and has not confirmed yet."""
+LEDGER_KIND_WRITTEN_OFF: LedgerKind.ValueType  # 9
+"""A seamless partner's: what its wallet refused for good."""
 Global___LedgerKind: _TypeAlias = LedgerKind  # noqa: Y015
 
 class _EntryKind:
@@ -91,6 +99,10 @@ class _EntryKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EntryKind.V
     """The bets of a round were paid."""
     ENTRY_KIND_CORRECTION: _EntryKind.ValueType  # 8
     """A correction after the round."""
+    ENTRY_KIND_CONFIRMED: _EntryKind.ValueType  # 9
+    """A seamless partner's wallet confirmed what was due to it."""
+    ENTRY_KIND_WRITTEN_OFF: _EntryKind.ValueType  # 10
+    """An operator wrote off what a seamless partner's wallet refused."""
 
 class EntryKind(_EntryKind, metaclass=_EntryKindEnumTypeWrapper):
     """What a journal entry is for."""
@@ -113,6 +125,10 @@ ENTRY_KIND_PAYOUT: EntryKind.ValueType  # 7
 """The bets of a round were paid."""
 ENTRY_KIND_CORRECTION: EntryKind.ValueType  # 8
 """A correction after the round."""
+ENTRY_KIND_CONFIRMED: EntryKind.ValueType  # 9
+"""A seamless partner's wallet confirmed what was due to it."""
+ENTRY_KIND_WRITTEN_OFF: EntryKind.ValueType  # 10
+"""An operator wrote off what a seamless partner's wallet refused."""
 Global___EntryKind: _TypeAlias = EntryKind  # noqa: Y015
 
 @_typing.final
