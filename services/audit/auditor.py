@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sabot.audit.v1 import audit_service_pb2 as audits
+from services.audit.ledger_check import LedgerCheck, Unbalanced
 from services.kernel.entry import position_of, position_proto
 from services.kernel.event import Position
 from services.kernel.process import Process
@@ -14,8 +15,9 @@ from services.wallet.domain.state import sums
 class Auditor:
     """Reads the observers of its process: they decide every answer again behind the head."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, check: LedgerCheck) -> None:
         self._process = process
+        self._check = check
 
     def report(self) -> audits.GetAuditResponse:
         """How far it is, and what it found."""
@@ -28,8 +30,21 @@ class Auditor:
             answers=process.folding.answers_compared,
             differences=process.folding.difference_count,
             first=[_difference(one) for one in process.folding.differences],
-            balanced=wallet is not None and not any(sums(wallet.state.core).values()),
+            balanced=wallet is not None
+            and not any(sums(wallet.state.core).values())
+            and not self._check.found,
+            journal_entries=self._check.entries,
+            unbalanced_entries=self._check.found,
+            first_unbalanced=_unbalanced(self._check.first),
         )
+
+
+def _unbalanced(found: Unbalanced | None) -> audits.UnbalancedEntry | None:
+    if found is None:
+        return None
+    return audits.UnbalancedEntry(
+        position=position_proto(found.position), event_type=found.event_type, legs=found.told
+    )
 
 
 def _difference(found: Diverged) -> audits.Difference:

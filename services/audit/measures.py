@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.audit.domain.core import AuditState
+from services.audit.ledger_check import LedgerCheck
 from services.audit.sealer import Sealer
 from services.kernel.measures import Measure
 from services.kernel.process import Process
@@ -41,7 +42,9 @@ class SealAge:
         return 0.0 if self._since_s is None else now - self._since_s
 
 
-def measure_audit(process: Process, sealer: Sealer, observed: int, metrics: Metrics) -> Measure:
+def measure_audit(
+    process: Process, sealer: Sealer, check: LedgerCheck, observed: int, metrics: Metrics
+) -> Measure:
     """`observed`: how many services the audit decides again."""
     differences = metrics.gauge(AUDIT_DIFFERENCES)
     unfollowed = metrics.gauge(AUDIT_UNFOLLOWED)
@@ -49,9 +52,20 @@ def measure_audit(process: Process, sealer: Sealer, observed: int, metrics: Metr
     seal_age = metrics.gauge(SEAL_AGE_SECONDS)
     age = SealAge(sealer)
     books_at_s = float("-inf")
+    told = 0
 
     def measure(now: float) -> None:
-        nonlocal books_at_s
+        nonlocal books_at_s, told
+        if check.first is not None and check.found > told:
+            told = check.found
+            first = check.first
+            facts = {
+                "position": str(first.position),
+                "type": first.event_type,
+                "legs": first.told,
+                "entries": check.found,
+            }
+            process.alarm("books_unbalanced", facts)
         differences.set(process.folding.difference_count)
         unfollowed.set(observed - len(process.folding.observers))
         seal_age.set(age.look(process.state("audit"), now))

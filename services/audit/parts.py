@@ -5,6 +5,7 @@ from __future__ import annotations
 from sabot.audit.v1 import audit_service_pb2
 from services.audit.auditor import Auditor
 from services.audit.domain.core import CORE
+from services.audit.ledger_check import LedgerCheck
 from services.audit.measures import measure_audit
 from services.audit.seal_keys import load_or_create_signer
 from services.audit.sealer import Sealer
@@ -33,19 +34,22 @@ def parts(settings: ServiceSettings) -> Parts:
     """Deciding everything again, and snapshots."""
     snapshots = Snapshots(SnapshotFolder(settings.data / "snapshots"))
     signer = load_or_create_signer(settings.seal_key_file or settings.data / "seal_keys.json")
+    check = LedgerCheck()
     sealer = Sealer(settings.cell, TreeFile(settings.data / "seals" / settings.name), signer)
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
         del projector, metrics
         service = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"]
-        return [(service, AuditServicer(Auditor(process), Seals(process, sealer.tree)))]
+        return [(service, AuditServicer(Auditor(process, check), Seals(process, sealer.tree)))]
 
     return Parts(
         core=CORE,
         serve=serve,
         observed=OBSERVED,
         shells=[sealer],
-        listeners=[sealer],
+        listeners=[sealer, check],
         background=[snapshots.run],
-        measure=lambda process, metrics: measure_audit(process, sealer, len(OBSERVED), metrics),
+        measure=lambda process, metrics: measure_audit(
+            process, sealer, check, len(OBSERVED), metrics
+        ),
     )

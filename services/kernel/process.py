@@ -32,7 +32,7 @@ from services.kernel.shells import Shell, Shells
 from services.kernel.snapshot import Snapshot, SnapshotSet
 from services.kernel.tasks import Tasks
 from services.kernel.telemetry import Tracing
-from services.kernel.telemetry_names import SPAN_ANSWER, SPAN_INPUT
+from services.kernel.telemetry_names import SPAN_ANSWER, SPAN_INPUT, AlarmKind
 from services.kernel.witness import Witness, Witnessed
 
 INFO_EVERY_S = 0.2
@@ -296,6 +296,10 @@ class Process:
     def follow(self, listener: Callable[[list[Event]], None]) -> Callable[[], None]:
         self._followers.append(listener)
         return lambda: self._followers.remove(listener)
+
+    def alarm(self, kind: AlarmKind, facts: dict[str, Any]) -> None:
+        """Tell operators of something that they must see."""
+        self._alarm(kind, facts)
 
     def add_listener(self, listener: EntryListener) -> None:
         """Let a projection hear every entry from the next one on."""

@@ -99,6 +99,7 @@ AlarmKind = Literal[
     "answers_refused",
     "audit_gave_up",
     "background_failed",
+    "books_unbalanced",
     "facts_refuted",
     "floor_fault",
     "input_failed",

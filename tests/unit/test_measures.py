@@ -9,6 +9,7 @@ import pytest
 
 from sabot.audit.v1 import events_pb2 as audit
 from services.audit.domain.core import AuditState
+from services.audit.ledger_check import LedgerCheck
 from services.audit.measures import BOOKS_EVERY_S, SealAge, measure_audit
 from services.audit.sealer import Sealer
 from services.kernel import host
@@ -125,7 +126,8 @@ def test_the_audit_tells_differences_and_books_that_do_not_sum_to_zero() -> None
         observer=observers.get,
     )
     metrics = Metrics()
-    measure = measure_audit(process, sealer(1), 1, metrics)
+    check = LedgerCheck()
+    measure = measure_audit(process, sealer(1), check, 1, metrics)
     measure(0.0)
     assert value(metrics, "sabot_audit_unfollowed") == 0
     assert value(metrics, "sabot_books_unbalanced") == 0

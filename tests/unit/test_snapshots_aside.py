@@ -17,6 +17,7 @@ from sabot.limits.v1 import events_pb2 as limits
 from services.audit import snapshots as audit_snapshots
 from services.audit.auditor import Auditor
 from services.audit.domain.core import CORE as AUDIT
+from services.audit.ledger_check import LedgerCheck
 from services.audit.snapshots import Snapshots
 from services.events import event_types
 from services.kernel import folding
@@ -82,7 +83,7 @@ async def test_callers_are_answered_while_a_snapshot_is_taken_and_observers_catc
     async with running(process_on(MemoryLog(store), [TABLE, LIMITS, AUDIT])) as process:
         for name in "abc":
             await submit(process, name)
-        report = Auditor(process).report
+        report = Auditor(process, LedgerCheck()).report
         before, compared = process.position.sequence, report().answers
         assert compared == 6
         taking = asyncio.create_task(Snapshots(folder).take_aside(process))

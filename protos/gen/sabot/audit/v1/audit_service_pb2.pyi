@@ -243,6 +243,40 @@ class Difference(_message.Message):
 Global___Difference: _TypeAlias = Difference  # noqa: Y015
 
 @_typing.final
+class UnbalancedEntry(_message.Message):
+    """A journal entry whose legs do not sum to zero."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    EVENT_TYPE_FIELD_NUMBER: _builtins.int
+    LEGS_FIELD_NUMBER: _builtins.int
+    event_type: _builtins.str
+    """The type of the event that moves the money, such as `sabot.wallet.v1.PayoutPosted`."""
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where it stands in the log."""
+
+    @_builtins.property
+    def legs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its legs, such as `cash:acme:a-17:EUR +975`, minor units."""
+
+    def __init__(
+        self,
+        *,
+        position: _entry_pb2.Position | None = ...,
+        event_type: _builtins.str = ...,
+        legs: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_type", b"event_type", "legs", b"legs", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnbalancedEntry: _TypeAlias = UnbalancedEntry  # noqa: Y015
+
+@_typing.final
 class GetAuditResponse(_message.Message):
     """Response of GetAudit."""
 
@@ -254,6 +288,9 @@ class GetAuditResponse(_message.Message):
     DIFFERENCES_FIELD_NUMBER: _builtins.int
     FIRST_FIELD_NUMBER: _builtins.int
     BALANCED_FIELD_NUMBER: _builtins.int
+    JOURNAL_ENTRIES_FIELD_NUMBER: _builtins.int
+    UNBALANCED_ENTRIES_FIELD_NUMBER: _builtins.int
+    FIRST_UNBALANCED_FIELD_NUMBER: _builtins.int
     head: _builtins.bytes
     """The chain hash there."""
     answers: _builtins.int
@@ -261,7 +298,11 @@ class GetAuditResponse(_message.Message):
     differences: _builtins.int
     """How many differ."""
     balanced: _builtins.bool
-    """Whether all accounts of every currency sum to zero."""
+    """Whether all accounts of every currency sum to zero, and every journal entry does."""
+    journal_entries: _builtins.int
+    """How many journal entries this process has looked at since it started, one by one."""
+    unbalanced_entries: _builtins.int
+    """How many of them did not sum to zero."""
     @_builtins.property
     def position(self) -> _entry_pb2.Position:
         """Everything up to here has been decided again."""
@@ -269,6 +310,10 @@ class GetAuditResponse(_message.Message):
     @_builtins.property
     def first(self) -> _containers.RepeatedCompositeFieldContainer[Global___Difference]:
         """The first of them, at most 100."""
+
+    @_builtins.property
+    def first_unbalanced(self) -> Global___UnbalancedEntry:
+        """The first of them; absent where there is none."""
 
     def __init__(
         self,
@@ -279,10 +324,13 @@ class GetAuditResponse(_message.Message):
         differences: _builtins.int = ...,
         first: _abc.Iterable[Global___Difference] | None = ...,
         balanced: _builtins.bool = ...,
+        journal_entries: _builtins.int = ...,
+        unbalanced_entries: _builtins.int = ...,
+        first_unbalanced: Global___UnbalancedEntry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_unbalanced", b"first_unbalanced", "position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "balanced", b"balanced", "differences", b"differences", "first", b"first", "head", b"head", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "balanced", b"balanced", "differences", b"differences", "first", b"first", "first_unbalanced", b"first_unbalanced", "head", b"head", "journal_entries", b"journal_entries", "position", b"position", "unbalanced_entries", b"unbalanced_entries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
