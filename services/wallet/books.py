@@ -183,6 +183,7 @@ class Books:
             corrections=corrections.entries,
             corrected=money(corrections.amount_minor, currency),
             open_reservations=money(totals.open_minor, currency),
+            due=money(totals.due_minor, currency),
             digest=digest_message(tree.node()),
             over=period.to_us <= at.over_us,
             position=position_message(at.position),

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import ledger_service_pb2 as ledgers
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.databases import KeyInteger, position_key
 from services.kernel.event import Event
 from services.kernel.row_changes import Changes
@@ -115,6 +116,15 @@ UNPAID = Table(
 )
 """What payouts that are still to come will be for."""
 
+ORDERS = Table(
+    "unconfirmed_orders",
+    METADATA,
+    Column("transaction_id", Text, primary_key=True),
+    Column("bet_ids", Text, nullable=False),
+    Column("rule_set_hash", LargeBinary, nullable=False),
+)
+"""What partners' confirmations that are still to come will be for."""
+
 LEDGER_KINDS: Mapping[Kind, int] = {
     Kind.CASH: ledgers.LEDGER_KIND_CASH,
     Kind.RESERVED: ledgers.LEDGER_KIND_RESERVED,
@@ -160,6 +170,10 @@ class JournalRows(JournalFold):
                 tuple(row.bet_ids.split()), bytes(row.rule_set_hash)
             )
             for row in await connection.execute(select(UNPAID))
+        }
+        self.orders = {
+            row.transaction_id: Settlement(tuple(row.bet_ids.split()), bytes(row.rule_set_hash))
+            for row in await connection.execute(select(ORDERS))
         }
 
     def apply(self, event: Event, changes: Changes) -> None:
@@ -255,6 +269,24 @@ class JournalRows(JournalFold):
         """See JournalFold."""
         self._changes[UNPAID].delete(key)
         return super().paid(key)
+
+    def order(self, body: seamless.CreditOrdered | seamless.RollbackOrdered) -> None:
+        """See JournalFold."""
+        super().order(body)
+        bet_ids, rule_set_hash = self.orders[body.transaction_id]
+        self._changes[ORDERS].save(
+            (body.transaction_id,),
+            {
+                "transaction_id": body.transaction_id,
+                "bet_ids": " ".join(bet_ids),
+                "rule_set_hash": rule_set_hash,
+            },
+        )
+
+    def done(self, transaction_id: str) -> Settlement | None:
+        """See JournalFold."""
+        self._changes[ORDERS].delete((transaction_id,))
+        return super().done(transaction_id)
 
     def _keep(self, what: str, of: str, rule_set_hash: bytes) -> None:
         row = {"what": what, "id": of, "rule_set_hash": rule_set_hash}

@@ -44,6 +44,7 @@ TRANSACTION_KINDS = {
     EntryKind.STAKE_VOIDED: TransactionKind.STAKE_RETURNED,
     EntryKind.PAYOUT: TransactionKind.PAYOUT,
     EntryKind.CORRECTION: TransactionKind.CORRECTION,
+    EntryKind.RECEIVABLE_SETTLED: TransactionKind.CORRECTION,
 }
 
 
@@ -121,6 +122,8 @@ class Totals(NamedTuple):
     commission_minor: int
     open_minor: int
     """Stakes reserved at its end."""
+    due_minor: int
+    """Ordered of the partner's own wallet and not confirmed at its end."""
 
 
 def end_key(position: Position) -> int:
@@ -261,21 +264,9 @@ class SqlLedgerQueries(ProjectionReads):
             for one in await self._rows(query)
         }
         commission = await self._moved(partner, currency_code, Kind.COMMISSION, span)
-        held = and_(
-            LEDGERS.c.kind == LEDGER_KINDS[Kind.RESERVED],
-            LEDGERS.c.partner == partner,
-            LEDGERS.c.currency_code == currency_code,
-        )
-        now = select(func.sum(LEDGERS.c.balance_minor)).where(held).scalar_subquery()
-        since = (
-            select(func.sum(POSTINGS.c.amount_minor))
-            .join_from(POSTINGS, LEDGERS, POSTINGS.c.ledger == LEDGERS.c.ledger)
-            .where(POSTINGS.c.position >= span.last, held)
-            .scalar_subquery()
-        )
-        # In one statement, so that both see the same.
-        open_minor = await self._value(select(func.coalesce(now, 0) - func.coalesce(since, 0)))
-        return Totals(by_kind, commission, int(open_minor))
+        open_minor = await self._stood(partner, currency_code, Kind.RESERVED, span.last)
+        due_minor = await self._stood(partner, currency_code, Kind.DUE, span.last)
+        return Totals(by_kind, commission, open_minor, due_minor)
 
     async def transactions(
         self, partner: str, currency_code: str, period: Period, end: int, limit: int
@@ -343,6 +334,23 @@ class SqlLedgerQueries(ProjectionReads):
             .limit(1)
         )
         return int(await self._value(query) or 0)
+
+    async def _stood(self, partner: str, currency_code: str, kind: Kind, end: int) -> int:
+        """What a partner's accounts of a kind came to before a key: what they have now, less what
+        moved since. In one statement, so that both see the same."""
+        held = and_(
+            LEDGERS.c.kind == LEDGER_KINDS[kind],
+            LEDGERS.c.partner == partner,
+            LEDGERS.c.currency_code == currency_code,
+        )
+        now = select(func.sum(LEDGERS.c.balance_minor)).where(held).scalar_subquery()
+        since = (
+            select(func.sum(POSTINGS.c.amount_minor))
+            .join_from(POSTINGS, LEDGERS, POSTINGS.c.ledger == LEDGERS.c.ledger)
+            .where(POSTINGS.c.position >= end, held)
+            .scalar_subquery()
+        )
+        return int(await self._value(select(func.coalesce(now, 0) - func.coalesce(since, 0))))
 
     async def _moved(self, partner: str, currency_code: str, kind: Kind, span: Span) -> int:
         row = LEDGERS.c

@@ -11,12 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sabot.limits.v1 import events_pb2 as limits
 from sabot.settlement.v1 import events_pb2 as settlements
+from sabot.table.v1 import bet_pb2
+from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import correction_events_pb2 as corrections
+from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Position
+from services.wallet.domain.digests import Transaction, TransactionKind
 from services.wallet.domain.journal import EntryKind, JournalFold
 from services.wallet.domain.postings import Kind
 from services.wallet.journal_rows import LEDGER_KINDS, LEDGERS, POSTINGS
 from services.wallet.ledger_queries import Balances, EntryRow, Span, end_key
+from services.wallet.periods import Period
 from services.wallet.projection import WalletProjection
 from tests.unit.ledger_facts import CURRENCIES, PARTNERS, MoneyLog, projected, some_money
 from tests.unit.projecting import folded, opened, rows_of, url_of
@@ -279,3 +287,88 @@ def test_every_kind_of_ledger_account_has_a_number() -> None:
     assert set(LEDGER_KINDS) == set(Kind)
     assert len(set(LEDGER_KINDS.values())) == len(Kind)
     assert LEDGERS.name != POSTINGS.name
+
+
+async def test_corrections_and_partners_confirmations_are_entries(tmp_path: Path) -> None:
+    made = some_money()
+    log = made.log
+    at: dict[str, Any] = {"partner_id": "north", "account_id": "a", "currency_code": "EUR"}
+    round_: dict[str, Any] = {"table_id": "t1", "round_id": "t1-1"}
+    cause = log.events[-1]
+    corrected = corrections.CorrectionPosted(
+        **at, **round_, payout_delta_minor=-10_000, commission_delta_minor=-25,
+        receivable_minor=675, bet_ids=["b1"], rule_set_hash=RULES,
+    )  # fmt: skip
+    log.add("wallet", corrected, cause)
+    log.add("wallet", corrections.ReceivableSettled(**at, amount_minor=75), cause)
+    ordered = seamless.CreditOrdered(
+        **at, **round_, transaction_id="c1", amount_minor=40, rule_set_hash=RULES,
+        bets=[bet_pb2.Bet(bet_id="b1")],
+    )  # fmt: skip
+    log.add("wallet", ordered, cause)
+    due = wallets.PayoutPosted(
+        **at, **round_, stake_minor=50, payout_minor=40, due=True, transaction_id="c1"
+    )
+    log.add("wallet", due, cause)
+    closed = tables.RoundClosed(table_id="t1", round_id="t1-1", end=tables.ROUND_END_PAID)
+    log.add("table", closed, cause)
+    confirmed = seamless.MovementConfirmed(**at, **round_, transaction_id="c1", amount_minor=40)
+    log.add("wallet", confirmed, cause)
+    projector, queries = await projected(made, tmp_path)
+    *_, first, second, third, last = await queries.entries(EVERYTHING, 100, partner="north")
+    assert [one.kind for one in (first, second, third, last)] == [
+        EntryKind.CORRECTION,
+        EntryKind.RECEIVABLE_SETTLED,
+        EntryKind.PAYOUT,
+        EntryKind.CONFIRMED,
+    ]
+    assert (first.bet_ids, first.rule_set_hash) == (("b1",), RULES)
+    assert [(leg.kind, leg.amount_minor) for leg in first.legs] == [
+        (Kind.CORRECTIONS, 10_025),
+        (Kind.CASH, -9_325),
+        (Kind.RECEIVABLE, -675),
+        (Kind.COMMISSION, -25),
+    ]
+    assert [(leg.kind, leg.amount_minor, leg.balance_minor) for leg in last.legs] == [
+        (Kind.DUE, -40, 0),
+        (Kind.EXTERNAL, 40, -8_960),
+    ]
+    assert (last.bet_ids, last.rule_set_hash) == (("b1",), RULES)
+    found = await queries.balances("north", "a", 1 << 62)
+    assert found == Balances(-75, 0, -600)
+    assert (await rows_of(projector))["unconfirmed_orders"] == []
+    period = Period(0, 1 << 60)
+    transactions = await queries.transactions("north", "EUR", period, 1 << 62, 100)
+    assert (
+        Transaction("c1", "a", 40, TransactionKind.CREDIT, log.events[-4].time_us) in transactions
+    )
+    await projector.close()
+
+
+async def test_debits_count_once_taken_and_never_once_rolled_back(tmp_path: Path) -> None:
+    log = HandMadeLog()
+    at: dict[str, Any] = {
+        "partner_id": "north", "account_id": "a", "currency_code": "EUR", "table_id": "t1",
+        "round_id": "t1-1", "amount_minor": 5,
+    }  # fmt: skip
+    cause = log.add("table", tables.OpenRound(table_id="t1"))
+    for transaction in ("taken", "rolled back", "unknown", "late"):
+        log.add("wallet", seamless.DebitOrdered(**at, transaction_id=transaction), cause)
+    for transaction in ("taken", "rolled back"):
+        reserved = wallets.StakeReserved(
+            account_id="a", currency_code="EUR", transaction_ids=[transaction]
+        )
+        log.add("wallet", reserved, log.add("limits", limits.BetsApproved(), partner="north"))
+    for number, transaction in enumerate(("rolled back", "late")):
+        undone = seamless.RollbackOrdered(
+            **at, transaction_id=f"r{number}", debit_transaction_id=transaction
+        )
+        log.add("wallet", undone, cause)
+        done = seamless.MovementConfirmed(partner_id="north", transaction_id=f"r{number}")
+        log.add("wallet", done, cause)
+    projector, queries = await projected(log, tmp_path)
+    period = Period(0, 1 << 60)
+    (found,) = await queries.transactions("north", "EUR", period, 1 << 62, 100)
+    assert found[:4] == ("taken", "a", -5, TransactionKind.DEBIT)
+    assert await queries.transactions("south", "EUR", period, 1 << 62, 100) == []
+    await projector.close()

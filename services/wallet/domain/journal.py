@@ -20,7 +20,7 @@ from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Event, Position
-from services.wallet.domain.postings import MOVES, OF_ACCOUNTS, Kind, Posting, postings
+from services.wallet.domain.postings import MOVES, Kind, Posting, postings
 
 
 class EntryKind(IntEnum):
@@ -36,6 +36,7 @@ class EntryKind(IntEnum):
     CORRECTION = 8
     CONFIRMED = 9
     WRITTEN_OFF = 10
+    RECEIVABLE_SETTLED = 11
 
 
 SettledKey = tuple[str, str, str]
@@ -85,11 +86,13 @@ class Entry(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What a payout is for."""
+    """What a movement that is still to come is for."""
 
     bet_ids: tuple[str, ...]
     rule_set_hash: bytes
 
+
+_NOTHING = Settlement((), b"")
 
 _KINDS: Mapping[type[Message], EntryKind] = {
     wallets.FundsDeposited: EntryKind.DEPOSIT,
@@ -97,7 +100,7 @@ _KINDS: Mapping[type[Message], EntryKind] = {
     wallets.StakeReserved: EntryKind.STAKE,
     wallets.PayoutPosted: EntryKind.PAYOUT,
     corrections.CorrectionPosted: EntryKind.CORRECTION,
-    corrections.ReceivableSettled: EntryKind.CORRECTION,
+    corrections.ReceivableSettled: EntryKind.RECEIVABLE_SETTLED,
     seamless.MovementConfirmed: EntryKind.CONFIRMED,
     seamless.MovementWrittenOff: EntryKind.WRITTEN_OFF,
 }
@@ -119,7 +122,8 @@ class JournalFold:
     """Sees every event of a log, in order; what it remembers between them is bounded by what is
     open: tables, running rounds, settlements that are not paid yet.
 
-    Whoever must keep what is remembered extends `govern`, `opened`, `closed`, `settle` and `paid`.
+    Whoever must keep what is remembered extends `govern`, `opened`, `closed`, `settle`, `paid`,
+    `order` and `done`.
     """
 
     def __init__(self) -> None:
@@ -129,11 +133,15 @@ class JournalFold:
         """By running round: that of the rules that it was opened with."""
         self.settled: dict[SettledKey, Settlement] = {}
         """Settled and not paid yet."""
+        self.orders: dict[str, Settlement] = {}
+        """By transaction: credits and rollbacks that a partner has not confirmed yet."""
         self._notes: Mapping[type[Message], Callable[[Any], None]] = {
             settlements.BetsSettled: self.settle,
             tables.RoundOpened: self.opened,
             tables.RoundClosed: self.closed,
             tables.TableOpened: self.govern,
+            seamless.CreditOrdered: self.order,
+            seamless.RollbackOrdered: self.order,
         }
 
     def see(self, event: Event) -> Entry | None:
@@ -168,27 +176,41 @@ class JournalFold:
         """The payout is here: what it is for."""
         return self.settled.pop(key, None)
 
+    def order(self, body: seamless.CreditOrdered | seamless.RollbackOrdered) -> None:
+        """A partner's confirmation will follow, perhaps long after the round."""
+        bet_ids = tuple([bet.bet_id for bet in body.bets])
+        governed = self.rounds.get(body.round_id, b"")
+        if isinstance(body, seamless.CreditOrdered):
+            governed = body.rule_set_hash or governed
+        self.orders[body.transaction_id] = Settlement(bet_ids, governed)
+
+    def done(self, transaction_id: str) -> Settlement | None:
+        """The confirmation is here: what it is for."""
+        return self.orders.pop(transaction_id, None)
+
+    def _purpose(self, body: Any, round_id: str, partner: str) -> Settlement:  # Any: as below
+        """Which bets and rules a movement is for."""
+        governed = self.rounds.get(round_id, b"")
+        match body:
+            case wallets.PayoutPosted():
+                found = self.paid((round_id, partner, body.account_id))
+            case seamless.MovementConfirmed() | seamless.MovementWrittenOff():
+                found = self.done(body.transaction_id)
+            case corrections.CorrectionPosted():
+                return Settlement(tuple(body.bet_ids), body.rule_set_hash)
+            case wallets.StakeReserved() | wallets.StakeReturned():
+                return Settlement(tuple([bet.bet_id for bet in body.bets]), governed)
+            case _:
+                return _NOTHING
+        return found or Settlement((), governed)
+
     def _entry(self, event: Event, body: Any) -> Entry | None:  # Any: one of MOVES
+        round_id = getattr(body, "round_id", "")
+        partner = getattr(body, "partner_id", "") or event.partner
+        purpose = self._purpose(body, round_id, partner)
         legs = postings(body, event.partner)
         if not legs:
             return None
-        round_id = getattr(body, "round_id", "")
-        partner = getattr(body, "partner_id", "") or event.partner
-        bet_ids: tuple[str, ...] = ()
-        rule_set_hash = b""
-        settlement = None
-        if isinstance(body, wallets.PayoutPosted):
-            settlement = self.paid((round_id, partner, body.account_id))
-        elif isinstance(body, corrections.CorrectionPosted):
-            # Its round has been closed for long: it names them itself.
-            settlement = Settlement(tuple(body.bet_ids), body.rule_set_hash)
-        elif round_id:
-            # What a seamless partner confirms names no bets: its order did.
-            bet_ids = tuple([bet.bet_id for bet in getattr(body, "bets", ())])
-        if settlement is not None:
-            bet_ids, rule_set_hash = settlement
-        elif round_id:
-            rule_set_hash = self.rounds.get(round_id, b"")
         return Entry(
             event.position,
             event.time_us,
@@ -196,33 +218,28 @@ class JournalFold:
             partner,
             body.account_id,
             body.currency_code,
-            _amount(body, legs),
+            _amount(body),
             getattr(body, "table_id", ""),
             round_id,
             getattr(body, "request_id", ""),
-            bet_ids,
-            rule_set_hash,
+            purpose.bet_ids,
+            purpose.rule_set_hash,
             event.cause or event.position,
             str(body.DESCRIPTOR.full_name),
             legs,
         )
 
 
-def _amount(body: Any, legs: tuple[Posting, ...]) -> int:  # Any: one of MOVES
+def _amount(body: Any) -> int:  # Any: one of MOVES
     match body:
         case wallets.StakeReserved() | wallets.StakeReturned():
             return sum([bet.stake_minor for bet in body.bets])
         case wallets.PayoutPosted():
             return body.payout_minor
-        case (
-            wallets.FundsDeposited()
-            | wallets.FundsWithdrawn()
-            | seamless.MovementConfirmed()
-            | seamless.MovementWrittenOff()
-        ):
-            return body.amount_minor
+        case corrections.CorrectionPosted():
+            return int(body.payout_delta_minor)
         case _:
-            return sum([leg.minor for leg in legs if leg.kind in OF_ACCOUNTS])
+            return int(body.amount_minor)
 
 
 def ledger_of(leg: Posting) -> Ledger:

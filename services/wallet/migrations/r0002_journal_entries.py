@@ -71,6 +71,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("round_id", "partner", "account_id"),
     )
     op.create_table(
+        "unconfirmed_orders",
+        sa.Column("transaction_id", sa.Text(), nullable=False),
+        sa.Column("bet_ids", sa.Text(), nullable=False),
+        sa.Column("rule_set_hash", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("transaction_id"),
+    )
+    op.create_table(
         "partner_movements",
         sa.Column("transaction_id", sa.Text(), nullable=False),
         sa.Column("partner", sa.Text(), nullable=False),

@@ -103,6 +103,8 @@ class _EntryKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EntryKind.V
     """A seamless partner's wallet confirmed what was due to it."""
     ENTRY_KIND_WRITTEN_OFF: _EntryKind.ValueType  # 10
     """An operator wrote off what a seamless partner's wallet refused."""
+    ENTRY_KIND_RECEIVABLE_SETTLED: _EntryKind.ValueType  # 11
+    """An account paid what it owed."""
 
 class EntryKind(_EntryKind, metaclass=_EntryKindEnumTypeWrapper):
     """What a journal entry is for."""
@@ -129,6 +131,8 @@ ENTRY_KIND_CONFIRMED: EntryKind.ValueType  # 9
 """A seamless partner's wallet confirmed what was due to it."""
 ENTRY_KIND_WRITTEN_OFF: EntryKind.ValueType  # 10
 """An operator wrote off what a seamless partner's wallet refused."""
+ENTRY_KIND_RECEIVABLE_SETTLED: EntryKind.ValueType  # 11
+"""An account paid what it owed."""
 Global___EntryKind: _TypeAlias = EntryKind  # noqa: Y015
 
 @_typing.final
@@ -733,6 +737,7 @@ class GetReconciliationResponse(_message.Message):
     CORRECTIONS_FIELD_NUMBER: _builtins.int
     CORRECTED_FIELD_NUMBER: _builtins.int
     OPEN_RESERVATIONS_FIELD_NUMBER: _builtins.int
+    DUE_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     OVER_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
@@ -785,6 +790,12 @@ class GetReconciliationResponse(_message.Message):
         """Stakes that were reserved at the end of the period."""
 
     @_builtins.property
+    def due(self) -> _money_pb2.Money:
+        """A partner's own wallet: what it was ordered to give and had not confirmed at the end of the period. It
+        is in no transaction yet.
+        """
+
+    @_builtins.property
     def digest(self) -> _digest_pb2.Digest:
         """The digest of all transactions."""
 
@@ -807,13 +818,14 @@ class GetReconciliationResponse(_message.Message):
         corrections: _builtins.int = ...,
         corrected: _money_pb2.Money | None = ...,
         open_reservations: _money_pb2.Money | None = ...,
+        due: _money_pb2.Money | None = ...,
         digest: _digest_pb2.Digest | None = ...,
         over: _builtins.bool = ...,
         position: _entry_pb2.Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "corrected", b"corrected", "deposits", b"deposits", "digest", b"digest", "from_time", b"from_time", "open_reservations", b"open_reservations", "payouts", b"payouts", "position", b"position", "returned", b"returned", "stakes", b"stakes", "to_time", b"to_time", "voided", b"voided", "withdrawals", b"withdrawals"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "corrected", b"corrected", "deposits", b"deposits", "digest", b"digest", "due", b"due", "from_time", b"from_time", "open_reservations", b"open_reservations", "payouts", b"payouts", "position", b"position", "returned", b"returned", "stakes", b"stakes", "to_time", b"to_time", "voided", b"voided", "withdrawals", b"withdrawals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "corrected", b"corrected", "corrections", b"corrections", "deposits", b"deposits", "digest", b"digest", "from_time", b"from_time", "open_reservations", b"open_reservations", "over", b"over", "payouts", b"payouts", "position", b"position", "returned", b"returned", "stakes", b"stakes", "to_time", b"to_time", "voided", b"voided", "withdrawals", b"withdrawals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "corrected", b"corrected", "corrections", b"corrections", "deposits", b"deposits", "digest", b"digest", "due", b"due", "from_time", b"from_time", "open_reservations", b"open_reservations", "over", b"over", "payouts", b"payouts", "position", b"position", "returned", b"returned", "stakes", b"stakes", "to_time", b"to_time", "voided", b"voided", "withdrawals", b"withdrawals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
