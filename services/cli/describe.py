@@ -14,6 +14,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.shoe.v1 import floor_events_pb2 as shoe_floor
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as floor
@@ -27,8 +28,14 @@ from services.games.sicbo import is_triple
 from services.games.two_cards import Winner, dealt
 from services.odds.outcomes import per_cent
 
-LEFT_OUT = frozenset({"table_id", "round_id", "request_hash", "asked_by"})
-"""Fields that the rest of the line says already, or nobody reads."""
+LEFT_OUT = frozenset(
+    {
+        *("table_id", "round_id", "request_hash", "asked_by"),
+        *("blackjack_on_floor", "told_when_voided", "compared_when_over"),
+    }
+)
+"""Fields that the rest of the line says already, or nobody reads; and what every input says since
+some release."""
 
 
 def describe(body: Message) -> str:
@@ -69,12 +76,8 @@ def describe(body: Message) -> str:
         case shoes.CardsBurned():
             opened = ", ".join(one.card for one in body.opened) or "none"
             return f"{opened} opened, {body.face_down} face down ({_enum(body, 'reason')})"
-        case shoes.CheckHole():
-            told = "a blackjack" if body.blackjack else "no blackjack"
-            asked_by = _position(body.asked_by)
-            return f"{body.shoe_id}: #{body.index} makes {told} (asked by {asked_by})"
-        case shoes.HoleChecked():
-            return "a blackjack" if body.blackjack else "no blackjack"
+        case shoes.CheckHole() | shoe_floor.RecordPeek() | shoes.HoleChecked():
+            return _look(body)
         case rules.HoleCalled():
             return f"{_enum(body, 'purpose').lower()} at {body.up_card}"
         case rules.InsuranceOffered():
@@ -154,6 +157,21 @@ def _opened(body: tables.RoundOpened) -> str:
 
 def _at(position: str) -> str:
     return f" at {position}" if position else ""
+
+
+def _look(body: shoes.CheckHole | shoe_floor.RecordPeek | shoes.HoleChecked) -> str:
+    told = "a blackjack" if body.blackjack else "no blackjack"
+    source = f"source {_enum(body, 'source')}"
+    match body:
+        case shoes.CheckHole():
+            return (
+                f"{body.shoe_id}: #{body.index} makes {told} (asked by {_position(body.asked_by)})"
+            )
+        case shoe_floor.RecordPeek():
+            device = f", device {body.device}" if body.device else ""
+            return f"{body.shoe_id}: it makes {told} ({_request(body)}, {source}{device})"
+        case _:
+            return told if body.source == shoes.CARD_SOURCE_VIRTUAL else f"{told} ({source})"
 
 
 def _request(body: Any) -> str:

@@ -148,10 +148,6 @@ def table_faults(spec: spec_pb2.TableSpec) -> list[str]:
     floor = spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
     if floor and spec.rule_set.baccarat.skips_empty_rounds:
         faults.append("rounds without bets are skipped at virtual tables only: a dealer may deal")
-    blackjack = spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK
-    if blackjack and floor:
-        # A scanner that tells every card would tell the hole card too, before its time (VIS-3).
-        faults.append("blackjack is dealt from a virtual shoe only")
     return faults
 
 

@@ -183,6 +183,37 @@ CARDS_HELD = Reason(
     "Cards of shoe {shoe_id} are held that no call has taken yet.",
     "Des cartes du sabot {shoe_id} sont retenues, qu'aucune demande n'a encore prises.",
 )
+CARD_FACE_DOWN = Reason(
+    "CARD_FACE_DOWN",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "That card of shoe {shoe_id} lies face down, or may have to: what it is, is told when it is"
+    " turned over, or once a card that lies open is called there.",
+    "Cette carte du sabot {shoe_id} est face cachée, ou devra peut-être l'être : sa valeur"
+    " s'annonce quand elle est retournée, ou dès qu'une carte ouverte est demandée à cette place.",
+)
+NOT_FACE_DOWN = Reason(
+    "NOT_FACE_DOWN",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "No card of shoe {shoe_id} is to be laid face down there now.",
+    "Aucune carte du sabot {shoe_id} n'est à poser face cachée à cette place maintenant.",
+)
+CARD_PLACE_NOT_NAMED = Reason(
+    "CARD_PLACE_NOT_NAMED",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "At the blackjack table {table_id} a card must name its round and its place in the shoe.",
+    "À la table de blackjack {table_id}, une carte doit nommer sa manche et sa place dans le"
+    " sabot.",
+)
+LOOK_NOT_CALLED = Reason(
+    "LOOK_NOT_CALLED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "No look at a hole card is called in round {round_id}.",
+    "Aucun coup d'œil à une carte cachée n'est demandé dans la manche {round_id}.",
+)
 NOT_A_DEVICE = Reason(
     "NOT_A_DEVICE",
     _Code.PERMISSION_DENIED,
@@ -235,6 +266,10 @@ REASONS = (
     TOO_MANY_CARDS,
     NOTHING_TO_CORRECT,
     CARDS_HELD,
+    CARD_FACE_DOWN,
+    NOT_FACE_DOWN,
+    CARD_PLACE_NOT_NAMED,
+    LOOK_NOT_CALLED,
     NOT_A_DEVICE,
     IMPOSSIBLE_CARD,
     CONTRADICTING_OUTCOME,
@@ -271,6 +306,10 @@ REFUSALS: Mapping[int, Reason] = {
     floor.FLOOR_REFUSAL_TOO_MANY_CARDS: TOO_MANY_CARDS,
     floor.FLOOR_REFUSAL_NOTHING_TO_CORRECT: NOTHING_TO_CORRECT,
     floor.FLOOR_REFUSAL_CARDS_HELD: CARDS_HELD,
+    floor.FLOOR_REFUSAL_FACE_DOWN: CARD_FACE_DOWN,
+    floor.FLOOR_REFUSAL_NOT_FACE_DOWN: NOT_FACE_DOWN,
+    floor.FLOOR_REFUSAL_PLACE_NOT_NAMED: CARD_PLACE_NOT_NAMED,
+    floor.FLOOR_REFUSAL_LOOK_NOT_CALLED: LOOK_NOT_CALLED,
 }
 """Every `sabot.shoe.v1.FloorRefusal` but the unspecified one."""
 

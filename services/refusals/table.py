@@ -269,6 +269,15 @@ NOT_CORRECTABLE = Reason(
     "Des parieurs ont agi d'après ce qui était annoncé dans la manche {round_id} : elle peut être"
     " annulée, non corrigée.",
 )
+PLAY_CONTRADICTED = Reason(
+    "PLAY_CONTRADICTED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "With the corrected cards, what was played in round {round_id} cannot have been played: it can"
+    " be voided, or corrected again.",
+    "Avec les cartes corrigées, ce qui a été joué dans la manche {round_id} n'a pas pu l'être :"
+    " elle peut être annulée, ou corrigée de nouveau.",
+)
 
 REASONS = (
     TABLE_NOT_FOUND,
@@ -307,6 +316,7 @@ REASONS = (
     NOT_ON_FLOOR,
     CORRECTION_PENDING,
     NOT_CORRECTABLE,
+    PLAY_CONTRADICTED,
 )
 
 REFUSALS: Mapping[int, Reason] = {
@@ -352,6 +362,7 @@ REFUSALS: Mapping[int, Reason] = {
     table.REFUSAL_NOTHING_TO_CORRECT: corrections.SAME_OUTCOME,
     table.REFUSAL_BAD_RESULT: corrections.BAD_RESULT,
     table.REFUSAL_TOO_MANY_CORRECTIONS: corrections.TOO_MANY_CORRECTIONS,
+    table.REFUSAL_PLAY_CONTRADICTED: PLAY_CONTRADICTED,
 }
 """Every `sabot.table.v1.Refusal` but the unspecified one."""
 

@@ -32,9 +32,16 @@ from services.kernel.errors import PAGE_TOKEN_INVALID, UNEXPECTED_OUTCOME, Refus
 from services.kernel.event import Position
 from services.kernel.request_rows import oneof_fields
 from services.kernel.tokens import Role
-from services.refusals.floor import CONSUMABLE_NOT_FOUND, NOT_A_DEVICE, faulty, rejected
+from services.refusals.floor import (
+    CARD_FACE_DOWN,
+    CARD_PLACE_NOT_NAMED,
+    CONSUMABLE_NOT_FOUND,
+    NOT_A_DEVICE,
+    faulty,
+    rejected,
+)
 from services.refusals.table import NOT_ON_FLOOR, REQUEST_NOT_FOUND, TABLE_NOT_FOUND
-from services.shoe.domain.floor_cards import next_index
+from services.shoe.domain.hole_on_floor import may_lie_face_down, next_place
 from services.shoe.domain.refusing import FloorOrder
 from services.shoe.domain.state import Shoe, ShoeState, ShoeTable, Standing, TossKind
 from services.shoe.queries import FloorQueries
@@ -54,6 +61,7 @@ _UNTIL: frozenset[type[Message]] = frozenset(
         shoes.WheelSpun,
         shoes.SpinInvalidated,
         shoes.DiceRolled,
+        shoes.HoleChecked,
         shoes.ShoeOpened,
         shoes.CutCardReached,
         floor.ShoeCensus,
@@ -87,8 +95,24 @@ class FloorServicer:
     async def record_card(
         self, request: service.RecordCardRequest, call: Call
     ) -> service.RecordCardResponse:
-        """A card came out."""
+        """A card came out and lies open, or the hole card was turned over."""
         return await self._told(floor.RecordCard(), request, call, service.RecordCardResponse)
+
+    @rpc(roles=_TELLERS, deadline=True)
+    async def record_face_down(
+        self, request: service.RecordFaceDownRequest, call: Call
+    ) -> service.RecordFaceDownResponse:
+        """A card came out and lies face down."""
+        return await self._told(
+            floor.RecordFaceDown(), request, call, service.RecordFaceDownResponse
+        )
+
+    @rpc(roles=_TELLERS, deadline=True)
+    async def record_peek(
+        self, request: service.RecordPeekRequest, call: Call
+    ) -> service.RecordPeekResponse:
+        """The hole card was looked at."""
+        return await self._told(floor.RecordPeek(), request, call, service.RecordPeekResponse)
 
     @rpc(roles=_TELLERS, deadline=True)
     async def record_burn(
@@ -162,6 +186,10 @@ class FloorServicer:
         _fill(body, request, call)
         body.request_hash = request_hash(body)
         state: ShoeState = self._edge.state("shoe")
+        if isinstance(body, floor.RecordCard):
+            _keep_face_down(state, body)
+        if isinstance(body, shoes.RecordSpin | shoes.RecordDice):
+            body.compared_when_over = True
         asked_by = _asked_by(state, body)
         if asked_by is not None:
             body.asked_by.CopyFrom(position_message(asked_by))
@@ -282,6 +310,17 @@ class FloorServicer:
             await await_position(self._queries.reached, at_least, call)
 
 
+def _keep_face_down(state: ShoeState, body: floor.RecordCard) -> None:
+    """What a card is that lies face down, or may, is not put into the log (rule VIS-3). Raises
+    Refused."""
+    table = state.tables.get(body.table_id)
+    facts = {"table_id": body.table_id, "shoe_id": body.shoe_id, "round_id": body.round_id}
+    if table is not None and table.seated and not (body.round_id and body.HasField("index")):
+        raise Refused(CARD_PLACE_NOT_NAMED, facts)
+    if may_lie_face_down(state, body):
+        raise Refused(CARD_FACE_DOWN, facts)
+
+
 def _fill(body: Any, request: Message, call: Call) -> None:
     """The input that a request asks for. Raises Refused where a device is named by none."""
     names = body.DESCRIPTOR.fields_by_name
@@ -310,9 +349,16 @@ def _source(call: Call, device: str) -> tuple[shoes.CardSource.ValueType, str]:
 def _asked_by(state: ShoeState, body: FloorOrder) -> Position | None:
     """The event that asked for what was told, as far as it is known here."""
     match body:
-        case floor.RecordCard():
+        case floor.RecordCard() | floor.RecordFaceDown():
             shoe = state.shoes.get(body.shoe_id)
-            return None if shoe is None or shoe.call is None else shoe.call.asked_by
+            if shoe is None:
+                return None
+            if shoe.hole is not None and shoe.hole.index == body.index:
+                return shoe.hole.reveal_asked_by
+            return None if shoe.call is None else shoe.call.asked_by
+        case floor.RecordPeek():
+            shoe = state.shoes.get(body.shoe_id)
+            return None if shoe is None or shoe.hole is None else shoe.hole.peek_asked_by
         case shoes.RecordSpin() | shoes.RecordDice():
             table = state.tables.get(body.table_id)
             toss = None if table is None else table.toss
@@ -336,12 +382,18 @@ def _awaited(state: ShoeState, table: ShoeTable, shoe: Shoe | None) -> service.F
             floor_.uncounted_shoe_id = other.shoe_id
     if shoe is not None and shoe.floor is not None:
         floor_.shoe_id = shoe.shoe_id
-        floor_.next_index = next_index(shoe)
+        floor_.next_index = next_place(shoe)
         floor_.first_card = shoe.standing is Standing.SEALED
         if shoe.standing is Standing.SHOWN:
             floor_.burn = burn_count(shoe.opened[0].card)
         if shoe.call is not None:
             floor_.hands.extend(rules.Hand.ValueType(hand) for hand in shoe.call.hands)
+        if shoe.hole is not None and not shoe.hole.opened:
+            called = shoe.hole.peek_asked_by is not None and shoe.hole.looked_at is None
+            if shoe.hole.reveal_asked_by is not None:
+                floor_.turn_over = shoe.hole.index
+            else:
+                floor_.look = called
     toss = table.toss
     if toss is not None and table.floor and not (toss.numbers or toss.invalid or table.voided):
         if toss.kind is TossKind.SPIN:

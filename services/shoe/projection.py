@@ -23,6 +23,8 @@ REQUEST_KINDS = RequestKinds(
         shoes.RecordDice: "",
         floor.LoadShoe: "",
         floor.RecordCard: "",
+        floor.RecordFaceDown: "",
+        floor.RecordPeek: "",
         floor.RecordBurn: "",
         floor.RecordCutCard: "",
         floor.DeclareNoSpin: "",

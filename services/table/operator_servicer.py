@@ -25,9 +25,11 @@ from services.kernel.errors import (
 )
 from services.kernel.tokens import Role
 from services.odds.declared import faults
+from services.refusals.floor import NOTHING_TO_CORRECT
 from services.refusals.table import BAD_TABLE_SPEC
 from services.table.answers import facts_of, obeyed
 from services.table.domain.events import ANSWERS
+from services.table.domain.state import TableState
 from services.table.queries import TableQueries
 
 MAX_DETAIL = 2000
@@ -50,12 +52,24 @@ class _Order(Generic[_Response]):
     response: type[_Response]
     refusals: tuple[type[Message], ...] = ()
     """Answers of other services that refuse what the table has let pass."""
+    since: str = ""
+    """A field that every edge sets since orders are decided so; no part of the request."""
 
 
-_OPEN_TABLE = _Order(tables.OpenTable, tables.TableOpened, operators.OpenTableResponse)
+_OPEN_TABLE = _Order(
+    tables.OpenTable,
+    tables.TableOpened,
+    operators.OpenTableResponse,
+    since="blackjack_on_floor",
+)
 _CLOSE_TABLE = _Order(tables.CloseTable, tables.TableClosed, operators.CloseTableResponse)
 _OPEN_ROUND = _Order(tables.OpenRound, tables.RoundOpened, operators.OpenRoundResponse)
-_CLOSE_BETTING = _Order(tables.CloseBetting, tables.BettingClosed, operators.CloseBettingResponse)
+_CLOSE_BETTING = _Order(
+    tables.CloseBetting,
+    tables.BettingClosed,
+    operators.CloseBettingResponse,
+    since="told_when_voided",
+)
 _SUSPEND = _Order(tables.SuspendRound, tables.RoundSuspended, operators.SuspendRoundResponse)
 _RESUME = _Order(tables.ResumeRound, tables.RoundResumed, operators.ResumeRoundResponse)
 _VOID = _Order(tables.VoidRound, tables.RoundVoided, operators.VoidRoundResponse)
@@ -141,6 +155,7 @@ class TableOperatorServicer:
         self, request: operators.CorrectCardRequest, call: Call
     ) -> operators.CorrectCardResponse:
         """A card of a suspended round was misread."""
+        self._keep_face_down(request.table_id, request.round_id, request.index)
         return await self._give(_CORRECT_CARD, request, call, request.table_id, request.round_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
@@ -176,6 +191,16 @@ class TableOperatorServicer:
         told = await self._note(body, call)
         return operators.RetryInputResponse(position=position_message(told.position))
 
+    def _keep_face_down(self, table_id: str, round_id: str, index: int) -> None:
+        """What a card of blackjack is that does not lie open is not put into the log (rule VIS-3).
+        Raises Refused."""
+        state: TableState = self._edge.state("table")
+        one = state.tables.get(table_id)
+        if one is None or one.running is None or not one.running.seated:
+            return
+        if one.running.at_floor is not None and index not in one.seen:
+            raise Refused(NOTHING_TO_CORRECT, facts_of(table_id=table_id, round_id=round_id))
+
     async def _give(
         self,
         order: _Order[_Response],
@@ -191,6 +216,8 @@ class TableOperatorServicer:
         if "source" in order.body.DESCRIPTOR.fields_by_name:
             body.source = tables.SOURCE_OPERATOR
         body.request_hash = request_hash(body)
+        if order.since:
+            setattr(body, order.since, True)
         until = frozenset((order.answer, tables.OrderRejected, *order.refusals))
         told = await ask(self._edge, self._queries, "table", body, call, partner="", until=until)
         facts = facts_of(request_id=body.request_id, table_id=table_id, round_id=round_id)

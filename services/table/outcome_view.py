@@ -52,7 +52,7 @@ def follow_outcome(view: partners.Round, body: Message) -> None:
         case floor.CardCorrected():
             view.corrected = True
             for card in view.cards:
-                if card.index == body.index:
+                if card.index == body.index and card.card:  # Not where it lay face down.
                     card.card = body.card
         case rules.HandsCorrected():
             view.corrected = True

@@ -108,7 +108,7 @@ ROUNDS = Table(
     Column("close_time_us", BigInteger),
     # A serialised partner.v1.Round with its cards and tosses, and whether it was corrected.
     Column("cards", LargeBinary, nullable=False),
-    # A serialised partner.v1.Round with nothing but its seats, dealer and turn.
+    # A serialised partner.v1.Round with nothing but its seats, dealer, turn and look.
     Column("seats", LargeBinary),
     Column("result", LargeBinary),
     Column("void_reason", SmallInteger, nullable=False),
@@ -320,6 +320,8 @@ class TableProjection:
         view = partner_v1.Round.FromString(row["cards"])
         follow_outcome(view, body)
         self._change_round(event, body.round_id, changes, cards=view.SerializeToString())
+        if row["seats"] is not None:
+            self._seats_changed(event, body, changes)
 
     def _seats_changed(self, event: Event, body: Any, changes: Changes) -> None:
         """Blackjack: who has which hand, and whose turn it is."""
@@ -331,7 +333,7 @@ class TableProjection:
         view.cards.extend(laid_out(row["cards"]))
         follow_seats(view, body)
         shown = partner_v1.Round(seats=view.seats)
-        for name in ("dealer", "turn"):
+        for name in ("dealer", "turn", "hole_look"):
             if view.HasField(name):
                 getattr(shown, name).CopyFrom(getattr(view, name))
         seats = shown.SerializeToString() or None

@@ -14,6 +14,7 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.games.blackjack import is_blackjack, total
@@ -24,6 +25,8 @@ SEAT_CHANGES: frozenset[type[Message]] = frozenset(
         rules.InsuranceOffered,
         rules.ActionCalled,
         rules.SideBetDecided,
+        rules.DrawRecalled,
+        shoes.HoleChecked,
         tables.ActionTaken,
         tables.InsuranceClosed,
     )
@@ -61,8 +64,15 @@ def is_further(body: Message) -> bool:
 def follow_seats(view: partners.Round, body: Message) -> None:
     """Change a view by an event of its round."""
     match body:
-        case shoes.CardsDealt():
+        case shoes.CardsDealt() | floor.CardCorrected() | rules.HandsCorrected():
             _show_hands(view)
+        case shoes.HoleChecked():
+            if body.source != shoes.CARD_SOURCE_VIRTUAL:  # A look of the custodian is no news.
+                view.hole_look.blackjack = body.blackjack
+                view.hole_look.source = body.source
+        case rules.DrawRecalled():
+            if body.turn and view.turn.turn == body.turn:
+                view.ClearField("turn")
         case rules.InsuranceOffered():
             actions = (rules.ACTION_INSURE, rules.ACTION_DECLINE_INSURANCE)
             _begin(view, partners.Turn(turn=body.turn, seats=body.seats, actions=actions))
@@ -72,8 +82,11 @@ def follow_seats(view: partners.Round, body: Message) -> None:
             _begin(view, turn)
         case rules.SideBetDecided():
             side_bets = _seat(view, body.seat).side_bets
-            if all(one.bet != body.bet for one in side_bets):
-                side_bets.add(bet=body.bet, line=body.line)
+            for one in side_bets:
+                if one.bet == body.bet:
+                    one.line = body.line  # A card was corrected.
+                    return
+            side_bets.add(bet=body.bet, line=body.line)
         case tables.ActionTaken():
             if not body.HasField("extra"):
                 by_system = body.source == tables.SOURCE_TIMER

@@ -81,6 +81,8 @@ ROLES_NAMED = {
     "GetFloor": set(Role),
     "LoadShoe": {Role.DEALER, Role.SUPERVISOR},
     "RecordCard": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RecordFaceDown": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
+    "RecordPeek": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
     "RecordBurn": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
     "RecordCutCard": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
     "RecordSpin": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},

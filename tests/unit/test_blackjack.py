@@ -408,16 +408,13 @@ def test_bj_15_no_round_takes_more_cards_than_lie_behind_the_cut_card() -> None:
     ]
 
 
-def test_vis_3_blackjack_is_not_fed_from_the_floor() -> None:
-    """A scanner would tell the hole card."""
+def test_a_table_may_be_fed_from_the_floor_and_has_a_longest_time_for_an_action() -> None:
     of = spec()
     assert table_faults(of) == []
     of.origin = spec_pb2.OUTCOME_ORIGIN_FLOOR
+    assert table_faults(of) == []
     of.pacing.action_ms = 600_001
-    assert table_faults(of) == [
-        "the time for an action is at most 600000 ms",
-        "blackjack is dealt from a virtual shoe only",
-    ]
+    assert table_faults(of) == ["the time for an action is at most 600000 ms"]
 
 
 def test_bj_4_a_table_says_when_the_dealer_peeks() -> None:

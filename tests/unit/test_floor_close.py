@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from sabot.limits.v1 import events_pb2 as limits
@@ -13,6 +16,7 @@ from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import spec_pb2
 from services.games import catalogue
 from services.games.rule_set_faults import table_faults
+from services.kernel.event import Position, Unfinished
 from services.table.domain import floor_close
 from services.table.domain.core import CORE
 from services.table.domain.state import Phase, Round, TableState
@@ -396,10 +400,71 @@ def test_bac_40_a_card_that_leaves_the_shoe_counts_for_the_round_it_leaves_in() 
     assert log_.state.tables[T].shoe_rounds == 0
 
 
-def test_blackjack_is_not_told_from_the_floor() -> None:
+def blackjack_table(told: bool) -> Fact:
     spec = table_facts.spec()
-    spec.rule_set.CopyFrom(catalogue.blackjack())
+    rule_set = catalogue.blackjack()
+    spec.rule_set.CopyFrom(rule_set)
+    del spec.limits[:]
+    spec.limits.extend(
+        spec_pb2.BetLimit(bet=offer.bet, min_minor=1, max_minor=100, step_minor=1)
+        for offer in rule_set.bets
+    )
     spec.origin = spec_pb2.OUTCOME_ORIGIN_FLOOR
-    assert any("virtual shoe only" in one for one in table_faults(spec))
-    spec.origin = spec_pb2.OUTCOME_ORIGIN_VIRTUAL
-    assert not any("virtual shoe only" in one for one in table_faults(spec))
+    assert table_faults(spec) == []
+    return order(table.OpenTable(spec=spec, blackjack_on_floor=told), 1)
+
+
+def test_vis_3_blackjack_is_told_from_the_floor_since_edges_keep_its_hole_card() -> None:
+    log_ = Deciding(CORE)
+    log_.when(blackjack_table(False)).then(
+        rejected(
+            table.REFUSAL_BAD_TABLE_SPEC, 1, detail="blackjack is dealt from a virtual shoe only"
+        )
+    )
+    Deciding(CORE).when(blackjack_table(True)).then_only(table.TableOpened)
+
+
+def test_a_card_out_of_turn_suspends_a_round_that_is_dealt() -> None:
+    log_ = betting().given(close(None))
+    body = floor.FloorFaultFound(
+        table_id=T, round_id=R1, fault=floor.FLOOR_FAULT_CARD_OUT_OF_TURN, told="5C"
+    )
+    log_.when(body).then(suspended(table.ROUND_REASON_EARLY_OUTCOME))
+
+
+# ---- a close that a void cuts short ------------------------------------------------------------
+
+
+def cut_short(told: bool, monkeypatch: pytest.MonkeyPatch) -> Deciding[TableState]:
+    """A close of two steps, with a void between them: the last answer of the first is read back
+    behind it."""
+    monkeypatch.setattr(floor_close, "STEP_BETS", 1)
+    log_ = betting().given(bet(1, 55_000), bet(2, 56_000, account="ben"))
+    fact = close()
+    body: Any = fact.body
+    body.told_when_voided = told
+    event = log_._event(fact)
+    log_.core.evolve(log_.state, event)
+    step = log_.core.decide(log_.state, event)
+    assert isinstance(step, Unfinished)
+    [first] = step.answers
+    own = event._replace(
+        position=Position(1, 900, 0), is_input=False, body=first, cause=event.position
+    )
+    log_.core.evolve(log_.state, own)
+    log_.given(void())
+    again = log_.core.decide(log_.state, own)
+    assert isinstance(again, Sequence)
+    log_.steps = [list(again)]
+    return log_
+
+
+def test_whoever_called_is_told_that_a_void_cut_the_close_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log_ = cut_short(told=True, monkeypatch=monkeypatch)
+    log_.then(rejected(table.REFUSAL_ROUND_VOIDED, 3, round_id=R1))
+
+
+def test_closes_from_before_end_as_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_short(told=False, monkeypatch=monkeypatch).then()

@@ -76,6 +76,18 @@ ORDERS: list[tuple[Message, Message, Message, str]] = [
         "dealt",
     ),
     (
+        service.RecordFaceDownRequest(**IN_SHOE, round_id=R1, index=3, device_time=SEEN),
+        floor.RecordFaceDown(**IN_SHOE, round_id=R1, index=3, device_time_us=7_000_005),
+        shoes.CardsDealt(shoe_id=S1),
+        "dealt",
+    ),
+    (
+        service.RecordPeekRequest(**IN_SHOE, round_id=R1, blackjack=True),
+        floor.RecordPeek(**IN_SHOE, round_id=R1, blackjack=True),
+        shoes.HoleChecked(shoe_id=S1, blackjack=True),
+        "looked",
+    ),
+    (
         service.RecordBurnRequest(**IN_SHOE, reason=shoes.BURN_REASON_DROPPED, cards=["2S", "3S"]),
         floor.RecordBurn(**IN_SHOE, reason=shoes.BURN_REASON_DROPPED, cards=["2S", "3S"]),
         shoes.CardsBurned(shoe_id=S1),
@@ -235,6 +247,9 @@ async def test_what_is_told_is_appended_as_given_and_what_it_came_to_is_told(
     assert (asked.service, asked.partner, asked.actor) == ("shoe", "", "operator:dana")
     assert len(asked.body.request_hash) == 32
     asked.body.ClearField("request_hash")
+    if isinstance(asked.body, shoes.RecordSpin | shoes.RecordDice):
+        assert asked.body.compared_when_over
+        asked.body.ClearField("compared_when_over")
     if "source" in input_.DESCRIPTOR.fields_by_name:
         input_ = type(input_).FromString(input_.SerializeToString())
         input_.source = shoes.CARD_SOURCE_MANUAL

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import spec_pb2
 from services.games import catalogue
 from services.shoe.domain.core import CORE as SHOE
-from services.shoe.domain.state import ShoeState
+from services.shoe.domain.state import MAX_ENDED, ShoeState
 from services.shoe.domain.wanted import wanted
 from tests.unit.deciding import START_US, Deciding, Fact, request_id
 from tests.unit.floor_facts import (
@@ -314,3 +317,52 @@ def test_only_an_outcome_that_stands_is_corrected_into_one_that_can_be() -> None
         (spun_once, outcome_correction(12), floor.FLOOR_REFUSAL_ALREADY_RECORDED),
     ):
         log_.when(told).then(correction_rejected(refusal))
+
+
+# ---- a reading behind the end of its round -----------------------------------------------------
+
+
+def compared(fact: Fact) -> Fact:
+    """As every edge tells it since it is compared."""
+    body: Any = fact.body
+    body.compared_when_over = True
+    return fact
+
+
+def test_a_spin_told_again_behind_the_end_of_its_round_must_agree() -> None:
+    log_ = called_spin().given(spin(17), closed(), round_opened(2, shoe_id=""))
+    told = compared(spin(17))
+    log_.when(told).then(rejected(told, floor.FLOOR_REFUSAL_ALREADY_RECORDED))
+    log_.when(compared(spin(18))).then(
+        fault_of_wheel(floor.FLOOR_FAULT_CONTRADICTION, "18", before="17")
+    )
+    told = compared(spin(18, attempt=2))
+    log_.when(told).then(rejected(told, NOT_CALLED))
+
+
+def test_a_corrected_roll_is_what_later_readings_are_held_against() -> None:
+    log_ = called_roll().given(roll(1, 2, 3), outcome_correction(1, 2, 4), closed())
+    told = compared(roll(1, 2, 4))
+    log_.when(told).then(rejected(told, floor.FLOOR_REFUSAL_ALREADY_RECORDED))
+    log_.when(compared(roll(1, 2, 3))).then_only(floor.FloorFaultFound)
+
+
+def test_inputs_from_before_are_not_compared_nor_what_was_voided() -> None:
+    told = spin(18)
+    called_spin().given(spin(17), closed()).when(told).then(rejected(told, NOT_CALLED))
+    told = compared(spin(18))
+    called_spin().given(spin(17), voided(), closed()).when(told).then(rejected(told, NOT_CALLED))
+    called_spin().given(closed()).when(told).then(rejected(told, NOT_CALLED))
+
+
+def test_a_table_remembers_so_many_rounds() -> None:
+    log_ = wheel()
+    for number in range(1, MAX_ENDED + 2):
+        named = {"table_id": T, "round_id": f"{T}-{number}"}
+        log_.given(round_opened(number, shoe_id=""), sealed(number))
+        log_.given(rules.SpinCalled(**named, attempt=1), spin(17, round_id=f"{T}-{number}"))
+        log_.given(closed(number))
+    assert list(log_.state.tables[T].ended) == [f"{T}-{n}" for n in range(2, MAX_ENDED + 2)]
+    told = compared(spin(18, round_id=R1))
+    log_.when(told).then(rejected(told, NOT_CALLED))
+    log_.when(compared(spin(18, round_id=R2))).then_only(floor.FloorFaultFound)

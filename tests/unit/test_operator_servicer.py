@@ -20,6 +20,8 @@ from services.kernel.call import position_message
 from services.kernel.errors import Refused
 from services.kernel.event import Position
 from services.kernel.grpc_server import method_name
+from services.table.domain.floor_state import FloorRound
+from services.table.domain.state import Round
 from tests.unit.front import FIRST, REPEATED, SAM, UUID7, Door, table_state
 
 
@@ -81,6 +83,13 @@ ORDERS: list[tuple[Message, Message, Message]] = [
 ]
 
 
+SINCE: dict[type[Message], str] = {
+    tables.OpenTable: "blackjack_on_floor",
+    tables.CloseBetting: "told_when_voided",
+}
+"""What every edge says since orders are decided so."""
+
+
 def order(door: Door, request: Message) -> Any:
     name = method_name(type(request).__name__.removesuffix("Request"))
     return getattr(door.operator, name)(request, SAM)
@@ -104,6 +113,10 @@ async def test_an_order_is_appended_as_given_and_its_answer_told(
     assert asked.until == {type(answer), *refusals}
     assert len(asked.body.request_hash) == 32
     asked.body.ClearField("request_hash")
+    since = SINCE.get(type(input_))
+    if since is not None:
+        assert getattr(asked.body, since)
+        asked.body.ClearField(since)
     assert asked.body == input_
 
 
@@ -207,3 +220,21 @@ async def test_what_had_been_read_is_told_and_the_shoe_may_refuse_a_correction()
         with pytest.raises(Refused) as caught:
             await order(Door(rejected), request)
         assert caught.value.reason.name == "NOTHING_TO_CORRECT"
+
+
+# ---- blackjack on the floor --------------------------------------------------------------------
+
+
+async def test_vis_3_a_card_that_lies_face_down_is_not_named_by_a_correction() -> None:
+    door = Door(floor.CardCorrected(read_as="3D"))
+    one = door.edge.states["table"].tables["t1"]
+    running = Round("t1-7", 7, "t1-s1", seated=True, at_floor=FloorRound(opened_us=0))
+    one.running = running
+    one.seen = {8: "2S"}
+    request = operators.CorrectCardRequest(**RANGE, **WHY, index=9, card="3H")
+    with pytest.raises(Refused) as refused:
+        await order(door, request)
+    assert refused.value.reason.name == "NOTHING_TO_CORRECT"
+    assert not door.edge.submitted
+    one.seen[9] = "3D"
+    assert (await order(door, request)).read_as == "3D"

@@ -184,10 +184,71 @@ def table_facts_dealing() -> Deciding[TableState]:
     return log_.given(open_round(), close_betting(), suspend())
 
 
-def test_where_bettors_have_acted_nothing_is_corrected() -> None:
+# ---- blackjack: rules have the last word -------------------------------------------------------
+
+
+def seated() -> Deciding[TableState]:
+    """The same round, as if it were blackjack."""
     log_ = stopped()
     running(log_).seated = True
-    log_.when(correct()).then(rejected(table.REFUSAL_NOT_CORRECTABLE, 20, round_id=R1))
+    return log_
+
+
+def from_rules(body: Any) -> Fact:
+    body.table_id, body.round_id = T, R1
+    return by(body, partner="")
+
+
+def turn_called(number: int = 1) -> Fact:
+    return from_rules(rules.ActionCalled(turn=number, seat=2, hand=1, actions=[rules.ACTION_STAND]))
+
+
+def test_at_blackjack_a_correction_is_pending_until_rules_have_answered() -> None:
+    log_ = seated().given(correct(), corrected())
+    log_.when(resume()).then(rejected(table.REFUSAL_CORRECTION_PENDING, 5, round_id=R1))
+    log_.given(from_rules(rules.HandsCorrected()))
+    log_.when(resume(number=6)).then(resumed())
+
+
+def test_while_a_stake_is_under_way_nothing_is_corrected() -> None:
+    log_ = seated().given(turn_called())
+    turn = running(log_).turn
+    assert turn is not None
+    turn.pending[2] = "b9"
+    log_.when(correct()).then(rejected(table.REFUSAL_ACTION_PENDING, 20, round_id=R1))
+    turn.pending.clear()
+    log_.when(correct(22)).then_only(orders.CardCorrectionOrdered)
+
+
+def test_a_turn_that_is_recalled_is_over_and_no_other() -> None:
+    log_ = seated().given(turn_called(3))
+    log_.given(from_rules(rules.DrawRecalled(turn=2)))
+    assert running(log_).turn is not None
+    log_.given(from_rules(rules.DrawRecalled()))
+    assert running(log_).turn is not None
+    log_.given(from_rules(rules.DrawRecalled(turn=3)))
+    assert running(log_).turn is None
+
+
+def test_where_the_play_is_contradicted_the_round_may_be_voided_or_corrected_again() -> None:
+    log_ = seated().given(correct(), corrected())
+    log_.when(from_rules(rules.PlayContradicted(why="x"))).then()  # It stands still already.
+    log_.when(resume()).then(rejected(table.REFUSAL_PLAY_CONTRADICTED, 5, round_id=R1))
+    log_.given(correct(22))
+    log_.when(resume(number=6)).then(rejected(table.REFUSAL_CORRECTION_PENDING, 6, round_id=R1))
+    log_.given(corrected(), from_rules(rules.HandsCorrected()))
+    log_.when(resume(number=7)).then(resumed())
+    log_ = seated().given(correct(), corrected(), from_rules(rules.PlayContradicted()))
+    log_.when(void()).then(voided())
+
+
+def test_a_contradiction_that_is_found_later_stops_the_round_again() -> None:
+    log_ = seated().given(correct(), corrected(), from_rules(rules.HandsCorrected()), resume())
+    log_.when(from_rules(rules.PlayContradicted())).then(
+        table.RoundSuspended(table_id=T, round_id=R1, reason=MISREAD)
+    )
+    log_.given(void())
+    log_.when(from_rules(rules.PlayContradicted())).then()
 
 
 def test_a_correction_is_decided_once() -> None:

@@ -42,6 +42,7 @@ from services.games.blackjack_result import result_of
 from services.games.blackjack_strategy import Advice
 from services.games.cards import is_card
 from services.kernel.event import InvariantViolated
+from services.rules.domain.blackjack_plays import Kind, Play, play_again
 
 SEAT_HANDS = 10
 """A seat's hand is numbered by this and the seat."""
@@ -87,6 +88,23 @@ class Blackjack:
     side_bets_decided: bool = False
     fault: str = ""
     """Why the round cannot go on: something came that cannot be."""
+    plays: list[Play] = field(default_factory=list[Play])
+    """All that happened since the seal, in order."""
+    question: bytes = b""
+    """The last question to seats, or about the hole card, as it was told."""
+    lines: dict[str, str] = field(default_factory=dict[str, str])
+    """The side bets that were decided, by seat and bet, each with its line."""
+    insured: bool = False
+    """Whether a stake of insurance is reserved."""
+    corrected: bool = False
+    """Whether a card was corrected: from then on the round is where its plays bring it."""
+    expected: list[Spot] = field(default_factory=list[Spot])
+    """Of a corrected round: the spots that are called cards and have not got them."""
+    unplayed: list[int] = field(default_factory=list[int])
+    """Of a corrected round: places of cards that the dealer need not have drawn."""
+    contradiction: str = ""
+    """Of a corrected round: why what was played cannot have been; empty: it can."""
+    contradiction_told: bool = False
 
 
 Told = (
@@ -100,16 +118,51 @@ Told = (
     | rules.InsuranceOffered
     | rules.ActionCalled
     | rules.SideBetDecided
+    | rules.PlayContradicted
 )
 """What a round of blackjack is told."""
 
 
 def follow(one: Blackjack, body: Told) -> None:
     """Fold one event of the round."""
+    before = len(one.plays), one.insured
     try:
         _follow(one, body)
     except NotPossible as fault:
         one.fault = one.fault or str(fault)
+    if one.corrected and before != (len(one.plays), one.insured):
+        play_corrected(one)
+
+
+def correct(one: Blackjack, index: int, card: str) -> None:
+    """A card that lies open is another one."""
+    one.plays = [
+        play._replace(card=card) if play.card and play.place == index else play
+        for play in one.plays
+    ]
+    one.corrected = True
+    one.contradiction_told = False
+    play_corrected(one)
+
+
+def play_corrected(one: Blackjack) -> None:
+    """Play a corrected round again, with the cards as they are known now."""
+    if one.game is None:
+        return
+    mains = [(number, seat.main_minor) for number, seat in one.game.seats.items()]
+    try:
+        played = play_again(one.options, mains, one.plays, insured=one.insured)
+    except NotPossible as fault:
+        one.contradiction = str(fault)
+        return
+    one.contradiction = ""
+    one.game, one.expected, one.unplayed = played.game, played.expected, played.unplayed
+
+
+def recall(one: Blackjack) -> None:
+    """What was asked is not asked any more."""
+    one.asked = False
+    one.spot = None
 
 
 def _follow(one: Blackjack, body: Told) -> None:
@@ -129,21 +182,28 @@ def _follow(one: Blackjack, body: Told) -> None:
             if one.game is not None and one.game.peeked is None:
                 one.game.peeked = body.blackjack
                 one.asked = False
+                one.plays.append(Play(Kind.LOOK, blackjack=body.blackjack))
         case table.ActionTaken():
             action = _PLAIN.get(body.action)
             if action is not None and body.turn == one.turn:
                 _act(one, body.seat, action)
         case rules.HoleCalled():
             one.asked = True
+            one.question = as_told(body)
         case rules.InsuranceOffered():
             one.turn = body.turn
             one.asked = True
+            one.question = as_told(body)
         case rules.ActionCalled():
             one.turn = body.turn
             one.spot = Spot(body.seat, body.hand)
             one.asked = True
+            one.question = as_told(body)
         case rules.SideBetDecided():
             one.side_bets_decided = True
+            one.lines[f"{body.seat} {body.bet}"] = body.line
+        case rules.PlayContradicted():
+            one.contradiction_told = True
         case _:
             assert_never(body)
 
@@ -155,8 +215,10 @@ def _reserved(one: Blackjack, stage: int, bet: bet_pb2.Bet) -> None:
             one.bets[bet.bet_id] = SeatBet(bet.bet, seat, bet.stake_minor)
         case bet_pb2.STAGE_PLAY if bet.bet in _STAKED:
             _act(one, seat, _STAKED[bet.bet])
+        case bet_pb2.STAGE_INSURANCE:
+            one.insured = True
         case _:
-            pass  # Insurance changes nothing of the play.
+            pass
 
 
 def _sealed(one: Blackjack, body: wallet.StakesSealed) -> None:
@@ -164,7 +226,9 @@ def _sealed(one: Blackjack, body: wallet.StakesSealed) -> None:
     if body.stage == bet_pb2.STAGE_INSURANCE:
         if one.game is not None:
             one.game.insurance_over = True
-            one.asked = False
+            one.plays.append(Play(Kind.INSURED))
+            if one.question.startswith(_OFFER):  # A corrected round may ask something else by now.
+                one.asked = False
         return
     mains: dict[int, int] = {}
     for bet in one.bets.values():
@@ -183,17 +247,32 @@ def _card(one: Blackjack, card: shoe.DealtCard) -> None:
         raise NotPossible(f"no such card: {card.card!r}")
     if spot == HOLE and not hidden:
         one.asked = False
-        blackjack.open_hole(one.game, card.card)
+        one.plays.append(Play(Kind.TURNED, spot, card.card, card.index))
+        if not one.corrected:
+            blackjack.open_hole(one.game, card.card)
     else:
-        blackjack.take_card(one.game, spot, card.card)
+        one.plays.append(Play(Kind.CARD, spot, card.card, card.index))
+        if not one.corrected:
+            blackjack.take_card(one.game, spot, card.card)
 
 
 def _act(one: Blackjack, seat: int, action: Action) -> None:
     if one.game is None or one.spot is None or one.spot.seat != seat:
         raise NotPossible(f"seat {seat} acts out of turn")
-    blackjack.act(one.game, one.spot, action)
+    one.plays.append(Play(Kind.ACTION, one.spot, action=action))
+    if not one.corrected:
+        blackjack.act(one.game, one.spot, action)
     one.spot = None
     one.asked = False
+
+
+def as_told(body: Message) -> bytes:
+    """A question, so that it can be held against another one."""
+    name = str(body.DESCRIPTOR.full_name)
+    return name.encode() + b"\0" + body.SerializeToString(deterministic=True)
+
+
+_OFFER = str(rules.InsuranceOffered.DESCRIPTOR.full_name).encode()
 
 
 def spot_of(hand: int) -> Spot | None:
@@ -210,7 +289,8 @@ def spot_of(hand: int) -> Spot | None:
             return Spot(seat, numbers[kind]) if known else None
 
 
-def _hand_of(spot: Spot) -> rules.Hand.ValueType:
+def hand_of(spot: Spot) -> rules.Hand.ValueType:
+    """The `sabot.rules.v1.Hand` of a spot."""
     if spot == DEALER:
         return rules.HAND_DEALER
     if spot == HOLE:
@@ -232,15 +312,15 @@ def next_calls(
     if one.game is None or one.asked:
         return ()
     answers: list[Message] = []
-    if one.game.hole_dealt and not one.side_bets_decided:
-        answers.extend(_side_bets(one, one.game, table_id, round_id))
+    if one.game.hole_dealt and (one.corrected or not one.side_bets_decided):
+        answers.extend(side_bets(one, one.game, table_id, round_id))
     step = blackjack.next_step(one.game)
     if isinstance(step, Over):
         result = rules.Result(blackjack=result_of(one.game))
         answers.append(rules.RoundResolved(table_id=table_id, round_id=round_id, result=result))
     elif not suspended:
         answers.append(
-            _call(
+            call_for(
                 one,
                 one.game,
                 step,
@@ -252,17 +332,18 @@ def next_calls(
     return answers
 
 
-def _call(
+def call_for(
     one: Blackjack,
     game: Round,
     step: Draw | OfferInsurance | LookAtHole | Turn | RevealHole,
     draw: rules.DrawCalled,
 ) -> Message:
-    """`draw`: a call for cards that names everything but the cards."""
+    """The call that asks for a step, under the next turn's number. `draw`: a call for cards that
+    names everything but the cards."""
     table_id, round_id, turn = draw.table_id, draw.round_id, one.turn + 1
     match step:
         case Draw():
-            draw.hands.extend(_hand_of(spot) for spot in step.spots)
+            draw.hands.extend(hand_of(spot) for spot in step.spots)
             return draw
         case OfferInsurance():
             return rules.InsuranceOffered(
@@ -297,27 +378,32 @@ def _call(
             assert_never(step)
 
 
-def _side_bets(
+def side_bets(
     one: Blackjack, game: Round, table_id: str, round_id: str
 ) -> Sequence[rules.SideBetDecided]:
-    """Every side bet that lies at a seat, once for each seat and kind (BJ-13)."""
+    """Every side bet that lies at a seat, once for each seat and kind (BJ-13); of a corrected round
+    those that are decided otherwise now."""
     places = sorted({(bet.seat, bet.bet) for bet in one.bets.values() if bet.bet in SIDE_BETS})
-    return [
+    decided = [
         rules.SideBetDecided(
             table_id=table_id,
             round_id=round_id,
             seat=seat,
             bet=bet,
-            line=_side_bet(game, seat, bet, round_id).line,
+            line=_side_bet(one, game, seat, bet, round_id).line,
         )
         for seat, bet in places
     ]
+    return [body for body in decided if one.lines.get(f"{body.seat} {body.bet}") != body.line]
 
 
-def _side_bet(game: Round, seat: int, bet: str, round_id: str) -> Judged:
+def _side_bet(one: Blackjack, game: Round, seat: int, bet: str, round_id: str) -> Judged:
     if seat not in game.seats:
         raise InvariantViolated(f"{round_id}: {bet} at seat {seat}, which has no main bet")
-    first, second = game.seats[seat].hands[0].cards
+    spot = Spot(seat, 1)
+    first, second, *_ = (
+        play.card for play in one.plays if play.kind is Kind.CARD and play.spot == spot
+    )
     if bet == "perfect_pairs":
         return perfect_pairs(first, second)
     return twenty_one_plus_3(first, second, game.dealer[0])

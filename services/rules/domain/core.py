@@ -10,7 +10,7 @@ from services.rules.domain.state import RulesState
 
 CORE: Core[RulesState] = Core(
     service="rules",
-    schema=3,
+    schema=4,
     behaviour=1,
     state_type=RulesState,
     initial=RulesState,

@@ -1,9 +1,7 @@
 """A round in which something was misread: the cards lie in the order in which they came out of the
 shoe, and the rules say anew whose each is. A card that no hand takes was drawn in error: it is not
-played. A call that the corrected cards do not ask for is recalled.
-
-The hole card and what bettors did at a table of blackjack cannot be told anew: the table does not
-let such a round be corrected.
+played. A call that the corrected cards do not ask for is recalled. For blackjack see
+`blackjack_corrections.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from services.games import baccarat
+from services.rules.domain.blackjack import correct, recall
 from services.rules.domain.state import Round
 
 _HANDS: dict[baccarat.Side, int] = {
@@ -30,17 +29,20 @@ def follow_correction(
     """Fold what was corrected, or what came of it."""
     match body:
         case floor.CardCorrected():
-            if body.index in running.places:
-                place = running.places.index(body.index)
-                hand, _ = running.cards[place]
-                running.cards[place] = (hand, body.card)
-                running.corrected = True
-                running.resolved = False
+            for place, (hand, card) in enumerate(running.cards):
+                if card and running.places[place] == body.index:
+                    running.cards[place] = (hand, body.card)
+                    running.corrected = True
+                    running.resolved = False
+            if running.corrected and running.blackjack is not None:
+                correct(running.blackjack, body.index, body.card)
         case floor.OutcomeCorrected():
             running.numbers = list(body.numbers)
             running.resolved = False
         case rules.DrawRecalled():
             running.called = running.taken
+            if running.blackjack is not None:
+                recall(running.blackjack)
         case rules.HandsCorrected():
             hands = {one.index: one.hand for one in body.cards}
             running.cards = [

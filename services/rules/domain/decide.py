@@ -34,6 +34,7 @@ from services.games import baccarat
 from services.games.cards import is_card
 from services.kernel.event import Answers, Event, InvariantViolated
 from services.rules.domain.blackjack import next_calls
+from services.rules.domain.blackjack_corrections import calls_of_corrected
 from services.rules.domain.corrections import (
     hands_by_the_rules,
     hands_corrected,
@@ -100,6 +101,8 @@ def _next(state: RulesState, table_id: str, round_id: str) -> Sequence[Message]:
     running = one.running
     if not running.sealed or running.voided:
         return ()
+    if running.corrected and running.blackjack is not None:
+        return calls_of_corrected(table_id, running, running.blackjack, just_now=False)
     if running.corrected:
         return _rebuilt(one.game, table_id, running)
     if running.resolved or running.taken < running.called:
@@ -133,7 +136,11 @@ def _corrected(
     running = None if one is None else one.running
     if one is None or running is None or running.round_id != body.round_id:
         return ()
-    if running.voided or running.blackjack is not None or body.index not in running.places:
+    if running.voided:
+        return ()
+    if running.blackjack is not None:
+        return calls_of_corrected(body.table_id, running, running.blackjack, just_now=True)
+    if body.index not in running.places:
         return ()  # A card that is held is another one before its call takes it.
     return _rebuilt(one.game, body.table_id, running)
 
@@ -144,8 +151,9 @@ def _rebuilt(game: int, table_id: str, running: Round) -> Sequence[Message]:
     answers: list[Message] = []
     hands = hands_by_the_rules(game, running)
     if running.taken < running.called and not is_still_called(game, running, hands):
-        named = {"table_id": table_id, "round_id": running.round_id}
-        answers.append(rules.DrawRecalled(**named, shoe_id=running.shoe_id))
+        recalled = rules.DrawRecalled(table_id=table_id, round_id=running.round_id)
+        recalled.shoe_id = running.shoe_id
+        answers.append(recalled)
         running = replace(running, called=running.taken)
     if hands != [hand for hand, _ in running.cards]:
         answers.append(hands_corrected(table_id, running, hands))

@@ -44,6 +44,7 @@ Own = (
     | rules.RoundResolved
     | rules.DrawRecalled
     | rules.HandsCorrected
+    | rules.PlayContradicted
 )
 """The answers of rules."""
 

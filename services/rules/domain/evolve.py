@@ -62,6 +62,7 @@ def evolve(state: RulesState, event: Event) -> None:
             | rules.InsuranceOffered()
             | rules.ActionCalled()
             | rules.SideBetDecided()
+            | rules.PlayContradicted()
         ):
             _blackjack_goes_on(state, body)
         case (

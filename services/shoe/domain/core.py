@@ -17,7 +17,7 @@ from services.shoe.domain.state import ShoeState
 
 CORE: Core[ShoeState] = Core(
     service="shoe",
-    schema=4,
+    schema=5,
     behaviour=1,
     state_type=ShoeState,
     initial=ShoeState,

@@ -13,7 +13,7 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import floor_events_pb2 as orders
 from services.games.cards import is_card
-from services.shoe.domain.state import Shoe, ShoeState, Toss, TossKind, standing_at
+from services.shoe.domain.state import Shoe, ShoeState, Toss, TossKind, given, standing_at
 from services.shoe.domain.tosses import is_possible
 
 
@@ -23,8 +23,8 @@ def answer_card_correction(state: ShoeState, body: orders.CardCorrectionOrdered)
     known = None if shoe is None else shoe.opened.get(body.index)
     if shoe is None or known is None or not _of_round(shoe, body.index):
         return _rejected(body, floor.FLOOR_REFUSAL_NOTHING_TO_CORRECT)
-    given = sum(opened.card == body.card for opened in shoe.opened.values())
-    if not is_card(body.card) or (body.card != known.card and given >= shoe.decks):
+    full = given(shoe, body.card) >= shoe.decks
+    if not is_card(body.card) or (body.card != known.card and full):
         return _rejected(body, floor.FLOOR_REFUSAL_IMPOSSIBLE)
     if body.card == known.card:
         return _rejected(body, floor.FLOOR_REFUSAL_ALREADY_RECORDED)
@@ -75,6 +75,9 @@ def note_card_corrected(state: ShoeState, body: floor.CardCorrected) -> None:
             held.CopyFrom(one)  # The event itself stays as it was told.
             held.card = body.card
     table.at_floor.resolved = False
+    hole = shoe.hole
+    if hole is not None and shoe.floor.up_at == body.index:
+        hole.up_card = body.card
 
 
 def note_outcome_corrected(state: ShoeState, body: floor.OutcomeCorrected) -> None:
@@ -85,12 +88,17 @@ def note_outcome_corrected(state: ShoeState, body: floor.OutcomeCorrected) -> No
 
 
 def note_recalled(state: ShoeState, table_id: str, shoe_id: str, round_id: str) -> None:
-    """Cards that were called are not called any more. Part of evolve."""
+    """What was called is not called any more. Part of evolve."""
     _, shoe = standing_at(state, table_id)
-    if shoe is None or shoe.shoe_id != shoe_id or shoe.call is None:
+    if shoe is None or shoe.shoe_id != shoe_id:
         return
-    if shoe.call.round_id == round_id:
+    if shoe.call is not None and shoe.call.round_id == round_id:
         shoe.call = None
+    hole = shoe.hole
+    if hole is not None and hole.round_id == round_id and not hole.opened:
+        hole.reveal_asked_by = None
+        if hole.looked_at is None:
+            hole.peek_asked_by = None
 
 
 def _shoe(state: ShoeState, body: orders.CardCorrectionOrdered) -> Shoe | None:

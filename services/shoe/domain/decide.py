@@ -51,6 +51,8 @@ def decide(state: ShoeState, event: Event) -> Answers:
         case (
             floor.LoadShoe()
             | floor.RecordCard()
+            | floor.RecordFaceDown()
+            | floor.RecordPeek()
             | floor.RecordBurn()
             | floor.RecordCutCard()
             | floor.DeclareNoSpin()

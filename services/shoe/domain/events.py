@@ -32,6 +32,8 @@ Folded = (
     | shoes.RecordDice
     | floor.LoadShoe
     | floor.RecordCard
+    | floor.RecordFaceDown
+    | floor.RecordPeek
     | floor.RecordBurn
     | floor.RecordCutCard
     | floor.DeclareNoSpin

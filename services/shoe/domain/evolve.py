@@ -20,8 +20,9 @@ from services.shoe.domain.floor_cards import note_floor_burned, note_floor_dealt
 from services.shoe.domain.floor_evolve import evolve_floor, follow_round
 from services.shoe.domain.floor_orders import keep_request
 from services.shoe.domain.floor_state import FloorRound
-from services.shoe.domain.floor_tosses import note_outcome
+from services.shoe.domain.floor_tosses import note_ended, note_outcome
 from services.shoe.domain.hole import note_dealt, note_hole_called, note_look
+from services.shoe.domain.hole_on_floor import note_checked
 from services.shoe.domain.inputs import note_cards, note_seal
 from services.shoe.domain.state import (
     Call,
@@ -69,8 +70,8 @@ def evolve(state: ShoeState, event: Event) -> None:
             _close_table(state, body)
         case rules.HoleCalled():
             note_hole_called(state, event, body)
-        case shoes.CheckHole():
-            note_look(state, event, body)
+        case shoes.CheckHole() | shoes.HoleChecked():
+            _look(state, event, body)
         case rules.SpinCalled() | rules.RollCalled():
             note_call(state, event, body)
         case shoes.RecordSpin() | shoes.RecordDice():
@@ -89,6 +90,8 @@ def evolve(state: ShoeState, event: Event) -> None:
         case (
             floor.LoadShoe()
             | floor.RecordCard()
+            | floor.RecordFaceDown()
+            | floor.RecordPeek()
             | floor.RecordBurn()
             | floor.RecordCutCard()
             | floor.DeclareNoSpin()
@@ -107,7 +110,7 @@ def evolve(state: ShoeState, event: Event) -> None:
             | log.RequestRepeated()
         ):
             evolve_floor(state, event, body)
-        case shoes.RevealShoe() | shoes.HoleChecked() | log.InputIgnored():
+        case shoes.RevealShoe() | log.InputIgnored():
             pass
         case _:
             assert_never(body)
@@ -119,6 +122,14 @@ def _record(state: ShoeState, event: Event, body: shoes.RecordSpin | shoes.Recor
         keep_request(state, event, body)
     else:
         note_toss(state, event, body)
+
+
+def _look(state: ShoeState, event: Event, body: shoes.CheckHole | shoes.HoleChecked) -> None:
+    """The custodian's look counts as it comes, one on the floor once it is answered."""
+    if isinstance(body, shoes.CheckHole):
+        note_look(state, event, body)
+    else:
+        note_checked(state, event, body)
 
 
 def _run_low(state: ShoeState, body: shoes.CutCardReached | shoes.ShoeRanOut) -> None:
@@ -145,6 +156,7 @@ def _open_round(state: ShoeState, body: tables.RoundOpened) -> None:
         shoe = state.shoes.get(table.shoe_id)
         if shoe is not None and shoe.floor is not None:
             shoe.floor.round_from = shoe.gone
+            shoe.floor.up_at = None
 
 
 def _close_table(state: ShoeState, body: tables.TableClosed) -> None:
@@ -172,6 +184,7 @@ def _open_table(state: ShoeState, event: Event, body: tables.TableOpened) -> Non
     table.rounds_after_cut = spec.rule_set.rounds_after_cut
     table.burns = spec.rule_set.game == rule_set_pb2.GAME_BACCARAT
     table.floor = is_floor(spec)
+    table.seated = spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK
     table.tosses = _TOSSES.get(spec.rule_set.game)
     if table.decks and not table.shoe_id and not table.awaited_number:
         _await(table, table.last_number + 1, event.position)
@@ -283,6 +296,7 @@ def _void(state: ShoeState, body: tables.RoundVoided) -> None:
 def _close_round(state: ShoeState, body: tables.RoundClosed) -> None:
     table, shoe = standing_at(state, body.table_id)
     if table is not None and table.round_id == body.round_id:
+        note_ended(table)
         table.round_id = ""
         table.voided = False
         table.toss = None

@@ -2,7 +2,9 @@
 
 A card that is called is dealt. One that comes before its call is held until the call takes it;
 what no call takes by the end of the game is burned, as is whatever comes out while no round runs.
-Before every stake is certain a card is early: that is told, and the table stops the round.
+Before every stake is certain a card is early: that is told, and the table stops the round. So is
+one that comes out at blackjack while nobody has called it and seats may still act: they have seen
+it. The hole card lies face down: see `hole_on_floor.py`.
 """
 
 from __future__ import annotations
@@ -19,24 +21,44 @@ from services.games.baccarat import burn_count
 from services.games.cards import is_card
 from services.kernel.event import Event
 from services.shoe.domain.floor_state import MAX_HELD, FloorShoe
-from services.shoe.domain.refusing import contradiction, early, impossible_card, refused
+from services.shoe.domain.hole_on_floor import (
+    ALWAYS_OPEN,
+    answer_laid,
+    answer_peek,
+    answer_turned_over,
+    awaits_hole,
+    next_place,
+    runs,
+)
+from services.shoe.domain.refusing import (
+    contradiction,
+    early,
+    impossible_card,
+    out_of_turn,
+    refused,
+)
 from services.shoe.domain.state import (
+    Hole,
     OpenedCard,
     Shoe,
     ShoeState,
     ShoeTable,
     Standing,
+    given,
     standing_at,
     stood_before,
 )
 
+OfShoe = (
+    floor.RecordCard
+    | floor.RecordFaceDown
+    | floor.RecordPeek
+    | floor.RecordBurn
+    | floor.RecordCutCard
+)
+"""What is told of a shoe that stands at a table."""
 MAX_SEEN = 10
 """Cards of one burn that may have been seen: as many as a shoe's start takes."""
-
-
-def next_index(shoe: Shoe) -> int:
-    """The place of the card that comes out next: what is held has left the shoe too."""
-    return shoe.gone + (0 if shoe.floor is None else len(shoe.floor.held))
 
 
 def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[Message]:
@@ -47,8 +69,13 @@ def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[
     table, shoe, on_floor = found
     if not is_card(body.card):
         return refused(body, floor.FLOOR_REFUSAL_IMPOSSIBLE)
+    if table.seated and not (body.round_id and body.HasField("index")):
+        return refused(body, floor.FLOOR_REFUSAL_PLACE_NOT_NAMED)
     body = _for_round(table, body)
-    place = next_index(shoe)
+    hole = shoe.hole
+    if hole is not None and not hole.opened and body.index == hole.index:
+        return answer_turned_over(table, shoe, on_floor, hole, body)
+    place = next_place(shoe)
     index = body.index if body.HasField("index") else place
     if index < place:
         return _once_more(table, shoe, on_floor, body, index)
@@ -58,12 +85,14 @@ def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[
         return refused(body, floor.FLOOR_REFUSAL_BURN_AWAITED)
     if index >= shoe.cards:
         return refused(body, floor.FLOOR_REFUSAL_SHOE_EMPTY)
-    runs = _runs(table, body.round_id)
-    if _given(shoe, body.card) >= shoe.decks:
-        return impossible_card(body, body.card, table.round_id if runs else "")
+    running = runs(table, body.round_id)
+    if running and awaits_hole(shoe):
+        return refused(body, floor.FLOOR_REFUSAL_FACE_DOWN)
+    if given(shoe, body.card) >= shoe.decks:
+        return impossible_card(body, body.card, table.round_id if running else "")
     if shoe.standing is Standing.SEALED:
         return [_shown(body)]
-    if not runs:
+    if not running:
         return [_burned(body, index, _stray(body))]
     answers: list[Message] = []
     if not table.at_floor.sealed or 0 < body.device_time_us < table.at_floor.cut_off_us:
@@ -74,13 +103,35 @@ def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[
         answers.append(_burned(body, index, shoes.BURN_REASON_NOT_CALLED))
     elif len(on_floor.held) >= MAX_HELD:
         return refused(body, floor.FLOOR_REFUSAL_TOO_MANY_CARDS)
+    elif table.seated and hole is None and len(on_floor.held) >= ALWAYS_OPEN:
+        return refused(body, floor.FLOOR_REFUSAL_FACE_DOWN)
     else:
+        if hole is not None and hole.reveal_asked_by is None and not answers:
+            answers.append(out_of_turn(body))
         answers.append(_held(body, index))
     return answers
 
 
+def answer_face_down(state: ShoeState, body: floor.RecordFaceDown) -> list[Message]:
+    """A card lies face down: see `hole_on_floor.py`."""
+    found = shoe_of(state, body)
+    if not isinstance(found, tuple):
+        return refused(body, found)
+    table, shoe, _ = found
+    return answer_laid(table, shoe, body)
+
+
+def answer_look_on_floor(state: ShoeState, body: floor.RecordPeek) -> list[Message]:
+    """The hole card was looked at: see `hole_on_floor.py`."""
+    found = shoe_of(state, body)
+    if not isinstance(found, tuple):
+        return refused(body, found)
+    table, shoe, on_floor = found
+    return answer_peek(table, shoe, on_floor, body)
+
+
 def shoe_of(
-    state: ShoeState, body: floor.RecordCard | floor.RecordBurn | floor.RecordCutCard
+    state: ShoeState, body: OfShoe
 ) -> tuple[ShoeTable, Shoe, FloorShoe] | floor.FloorRefusal.ValueType:
     """The shoe that stands at the table, on the floor; else why there is none."""
     table, current = standing_at(state, body.table_id)
@@ -107,20 +158,10 @@ def _for_round(table: ShoeTable, body: floor.RecordCard) -> floor.RecordCard:
     return named
 
 
-def _runs(table: ShoeTable, round_id: str) -> bool:
-    """Whether a card was drawn for the round that runs."""
-    return bool(table.round_id) and table.round_id == round_id and not table.voided
-
-
 def _stray(body: floor.RecordCard) -> shoes.BurnReason.ValueType:
     """Why a card is burned that was drawn for no running round."""
     over = bool(body.round_id)
     return shoes.BURN_REASON_ROUND_OVER if over else shoes.BURN_REASON_BETWEEN_ROUNDS
-
-
-def _given(shoe: Shoe, card: str) -> int:
-    """How many of a card the shoe has given, as far as they were seen."""
-    return sum(opened.card == card for opened in shoe.opened.values())
 
 
 def _once_more(
@@ -246,7 +287,7 @@ def answer_burn(state: ShoeState, body: floor.RecordBurn) -> list[Message]:
     if shoe.gone + body.face_down + len(body.cards) > shoe.cards:
         return refused(body, floor.FLOOR_REFUSAL_SHOE_EMPTY)
     for card, seen in Counter(body.cards).items():
-        if _given(shoe, card) + seen > shoe.decks:
+        if given(shoe, card) + seen > shoe.decks:
             return impossible_card(body, card, "" if table.voided else table.round_id)
     burned = shoes.CardsBurned(
         table_id=body.table_id,
@@ -324,10 +365,20 @@ def note_held(state: ShoeState, body: floor.OutcomeHeld) -> None:
 
 
 def note_floor_dealt(shoe: Shoe, on_floor: FloorShoe, body: shoes.CardsDealt) -> None:
-    """A card went to the hand that was called first. Part of evolve."""
+    """A card went to the hand that was called first, or the hole card was turned over. Part of
+    evolve."""
     for card in body.cards:
-        shoe.opened[card.index] = OpenedCard(card.card, b"", shown=True)
+        if card.card:
+            shoe.opened[card.index] = OpenedCard(card.card, b"", shown=True)
+        if card.hand == rules.HAND_HOLE and card.card:
+            if shoe.hole is not None:
+                shoe.hole.opened = True
+            continue
         shoe.gone = card.index + 1
+        if card.hand == rules.HAND_HOLE:
+            shoe.hole = Hole(body.round_id, card.index)
+        elif card.hand == rules.HAND_DEALER and on_floor.up_at is None:
+            on_floor.up_at = card.index
         if on_floor.held and on_floor.held[0].index == card.index:
             on_floor.held.pop(0)
         if shoe.call is not None:

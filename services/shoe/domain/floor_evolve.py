@@ -26,6 +26,8 @@ from services.shoe.domain.state import ShoeState
 OfFloor = (
     floor.LoadShoe
     | floor.RecordCard
+    | floor.RecordFaceDown
+    | floor.RecordPeek
     | floor.RecordBurn
     | floor.RecordCutCard
     | floor.DeclareNoSpin
@@ -61,6 +63,8 @@ def evolve_floor(state: ShoeState, event: Event, body: OfFloor) -> None:
         case (
             floor.LoadShoe()
             | floor.RecordCard()
+            | floor.RecordFaceDown()
+            | floor.RecordPeek()
             | floor.RecordBurn()
             | floor.RecordCutCard()
             | floor.DeclareNoSpin()

@@ -6,17 +6,23 @@ REQUEST_ID_AHEAD. Then
 - LoadShoe: UNKNOWN_TABLE, NOT_ON_FLOOR, SHOE_NOT_AWAITED, WRONG_DECKS (other than the table's);
   pack by pack UNKNOWN_CONSUMABLE or DESTROYED, WRONG_KIND, NOT_INSPECTED, IN_USE; WRONG_DECKS (of
   the packs together).
-- RecordCard, RecordBurn, RecordCutCard: UNKNOWN_TABLE, SHOE_OVER or UNKNOWN_SHOE, NOT_ON_FLOOR (a
-  virtual shoe). Then
-    RecordCard: IMPOSSIBLE; a card that is out already (OUT_OF_ORDER where nobody saw it, else
+- RecordCard, RecordFaceDown, RecordPeek, RecordBurn, RecordCutCard: UNKNOWN_TABLE, SHOE_OVER or
+  UNKNOWN_SHOE, NOT_ON_FLOOR (a virtual shoe). Then
+    RecordCard: IMPOSSIBLE; PLACE_NOT_NAMED (at blackjack, without round and place); the hole card
+      (FACE_DOWN until it is to be turned over, a card that cannot be by the census, or that
+      contradicts a look); a card that is out already (OUT_OF_ORDER where nobody saw it, else
       ALREADY_RECORDED, or it contradicts); OUT_OF_ORDER (not the next one), BURN_AWAITED,
-      SHOE_EMPTY, a card that cannot be by the census, TOO_MANY_CARDS;
+      SHOE_EMPTY, FACE_DOWN (the next one is the hole card), a card that cannot be by the census,
+      TOO_MANY_CARDS, FACE_DOWN (before the deal of blackjack is called: it may be the hole card);
+    RecordFaceDown: ALREADY_RECORDED, OUT_OF_ORDER (not the next one), SHOE_EMPTY, NOT_FACE_DOWN;
+    RecordPeek: LOOK_NOT_CALLED (no hole card of a running round), ALREADY_RECORDED or a
+      contradiction, LOOK_NOT_CALLED;
     RecordBurn: IMPOSSIBLE, NO_BURN, CARDS_HELD, SHOE_EMPTY, a card that cannot be by the census;
     RecordCutCard: CUT_CARD_OUT.
 - RecordRemaining: UNKNOWN_TABLE, SHOE_OVER (counted already) or UNKNOWN_SHOE, NOT_ON_FLOOR,
   SHOE_RUNS, IMPOSSIBLE.
-- RecordSpin, RecordDice: UNKNOWN_TABLE, IMPOSSIBLE, NOT_ON_FLOOR, NOT_CALLED, ALREADY_RECORDED or
-  a contradiction.
+- RecordSpin, RecordDice: UNKNOWN_TABLE, IMPOSSIBLE, NOT_ON_FLOOR; of a round that was paid
+  ALREADY_RECORDED or a contradiction; NOT_CALLED, ALREADY_RECORDED or a contradiction.
 - DeclareNoSpin: UNKNOWN_TABLE, NOT_ON_FLOOR, NOT_CALLED, OUTCOME_STANDS.
 - Consumables: see `consumables.py`.
 """
@@ -35,7 +41,13 @@ from services.kernel.event import Event
 from services.kernel.requests import Standing as IdStanding
 from services.shoe.domain.census import answer_remaining
 from services.shoe.domain.consumables import answer_load, answer_move, answer_register
-from services.shoe.domain.floor_cards import answer_burn, answer_card, answer_cut_card
+from services.shoe.domain.floor_cards import (
+    answer_burn,
+    answer_card,
+    answer_cut_card,
+    answer_face_down,
+    answer_look_on_floor,
+)
 from services.shoe.domain.floor_tosses import answer_no_spin, answer_told
 from services.shoe.domain.refusing import FloorOrder, refused
 from services.shoe.domain.state import ShoeState
@@ -59,6 +71,10 @@ def answer_order(state: ShoeState, event: Event, body: FloorOrder) -> list[Messa
     match body:
         case floor.RecordCard():
             return answer_card(state, event, body)
+        case floor.RecordFaceDown():
+            return answer_face_down(state, body)
+        case floor.RecordPeek():
+            return answer_look_on_floor(state, body)
         case shoes.RecordSpin() | shoes.RecordDice():
             return answer_told(state, event, body)
         case floor.LoadShoe():

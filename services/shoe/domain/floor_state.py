@@ -25,6 +25,8 @@ class FloorShoe:
     """Cards that came before their call, in order; they have left the shoe."""
     round_from: int = 0
     """How many cards had left it when the running round opened."""
+    up_at: int | None = None
+    """Blackjack: the place of the dealer's open card in the running round."""
     counted: dict[str, int] = field(default_factory=dict[str, int])
     """Once it is over and a part of it was scanned: all cards seen, by card."""
 

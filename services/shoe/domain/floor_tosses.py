@@ -13,7 +13,14 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from services.kernel.event import Event
 from services.shoe.domain.refusing import contradiction, early, refused
-from services.shoe.domain.state import ShoeState, ShoeTable, Toss, TossKind
+from services.shoe.domain.state import (
+    MAX_ENDED,
+    Ended,
+    ShoeState,
+    ShoeTable,
+    Toss,
+    TossKind,
+)
 from services.shoe.domain.tosses import Recorded, came_to, invalid_by, is_possible, numbers_of
 
 FIRST = 1
@@ -30,6 +37,9 @@ def answer_told(state: ShoeState, event: Event, body: Recorded) -> list[Message]
     if not table.floor:
         return refused(body, floor.FLOOR_REFUSAL_NOT_ON_FLOOR)
     kind = TossKind.SPIN if isinstance(body, shoes.RecordSpin) else TossKind.ROLL
+    ended = table.ended.get(body.round_id) if body.compared_when_over else None
+    if ended is not None and table.tosses is kind and ended.attempt == body.attempt:
+        return _once_more(body, list(ended.numbers))
     if table.tosses is not kind or table.round_id != body.round_id or table.voided:
         return refused(body, floor.FLOOR_REFUSAL_NOT_CALLED)
     at_floor, numbers = table.at_floor, numbers_of(body)
@@ -130,6 +140,16 @@ def note_outcome(
             toss.numbers = [body.number]
         case _:
             toss.numbers = list(body.dice)
+
+
+def note_ended(table: ShoeTable) -> None:
+    """The running round is over: what it was paid for is remembered for a while. Part of evolve."""
+    toss = table.toss
+    if toss is None or table.voided or not table.floor or not toss.numbers or toss.invalid:
+        return
+    table.ended[toss.round_id] = Ended(toss.attempt, tuple(toss.numbers))
+    if len(table.ended) > MAX_ENDED:
+        del table.ended[next(iter(table.ended))]
 
 
 def _running(table: ShoeTable, round_id: str) -> Toss | None:

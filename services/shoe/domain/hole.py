@@ -113,6 +113,8 @@ def _called(state: ShoeState, body: shoes.CheckHole) -> Hole | None:
     hole = _hole(state, body.table_id, body.shoe_id, body.round_id)
     if hole is None or hole.peek_asked_by is None or hole.index != body.index:
         return None
+    if state.shoes[body.shoe_id].floor is not None:
+        return None  # There the floor tells it.
     return hole
 
 

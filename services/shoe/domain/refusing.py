@@ -12,6 +12,8 @@ FloorOrder = (
     | shoes.RecordDice
     | floor.LoadShoe
     | floor.RecordCard
+    | floor.RecordFaceDown
+    | floor.RecordPeek
     | floor.RecordBurn
     | floor.RecordCutCard
     | floor.DeclareNoSpin
@@ -25,6 +27,8 @@ Told = (
     shoes.RecordSpin
     | shoes.RecordDice
     | floor.RecordCard
+    | floor.RecordFaceDown
+    | floor.RecordPeek
     | floor.RecordBurn
     | floor.RecordCutCard
     | floor.DeclareNoSpin
@@ -81,8 +85,21 @@ def early(
     )
 
 
+def out_of_turn(body: floor.RecordCard) -> floor.FloorFaultFound:
+    """At blackjack a card lies open that nobody has called, and whoever is to act has seen it."""
+    return floor.FloorFaultFound(
+        table_id=body.table_id,
+        shoe_id=body.shoe_id,
+        round_id=body.round_id,
+        fault=floor.FLOOR_FAULT_CARD_OUT_OF_TURN,
+        told=body.card,
+        source=body.source,
+        device=body.device,
+    )
+
+
 def contradiction(
-    body: shoes.RecordSpin | shoes.RecordDice | floor.RecordCard,
+    body: shoes.RecordSpin | shoes.RecordDice | floor.RecordCard | floor.RecordPeek,
     told: str,
     told_before: str,
     round_id: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from sabot.shoe.v1 import events_pb2 as shoes
 from services.kernel.event import Position
@@ -120,6 +121,17 @@ class Toss:
     """Whether it does not count."""
 
 
+class Ended(NamedTuple):
+    """The spin or the roll that a round was paid for."""
+
+    attempt: int
+    numbers: tuple[int, ...]
+
+
+MAX_ENDED = 8
+"""Rounds of a table that are remembered for a second reading: some minutes."""
+
+
 @dataclass(slots=True)
 class ShoeTable:
     """A table, open or closed: its shoes are numbered on when it opens again."""
@@ -156,6 +168,10 @@ class ShoeTable:
     """The running round, or the last one."""
     at_floor: FloorRound = field(default_factory=FloorRound)
     """Of the running round."""
+    seated: bool = False
+    """Whether it is blackjack: a hole card is dealt face down."""
+    ended: dict[str, Ended] = field(default_factory=dict[str, Ended])
+    """On the floor: the last rounds that were paid, with what they were paid for, oldest first."""
 
 
 @dataclass(slots=True)
@@ -171,6 +187,11 @@ class ShoeState:
     """Ids of destroyed ones, oldest first."""
     request_ids: RequestIds = field(default_factory=RequestIds)
     """Of those who tell from the floor; the scope is the actor."""
+
+
+def given(shoe: Shoe, card: str) -> int:
+    """How many of a card a shoe has given, as far as they were seen."""
+    return sum(opened.card == card for opened in shoe.opened.values())
 
 
 def shoe_id_of(table_id: str, number: int) -> str:

@@ -11,7 +11,7 @@ from services.table.domain.state import TableState
 
 CORE: Core[TableState] = Core(
     service="table",
-    schema=8,
+    schema=9,
     behaviour=1,
     state_type=TableState,
     initial=TableState,

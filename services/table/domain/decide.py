@@ -25,7 +25,7 @@ Order of refusals, each tested:
     orders about a round: UNKNOWN_TABLE, UNKNOWN_ROUND, ROUND_OVER, ROUND_VOIDED, then
       CloseBetting: BETTING_CLOSED, ROUND_SUSPENDED;
       SuspendRound: RESULT_ACCEPTED, ALREADY_SUSPENDED;
-      ResumeRound: NOT_SUSPENDED, CORRECTION_PENDING;
+      ResumeRound: NOT_SUSPENDED, CORRECTION_PENDING, PLAY_CONTRADICTED;
       VoidRound: RESULT_ACCEPTED;
       CorrectCard, CorrectOutcome: see `corrections.py`.
     ProposeCorrection, ApproveCorrection: see `paid_rounds.py`.
@@ -54,7 +54,7 @@ from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
-from services.table.domain.corrections import is_overtaken
+from services.table.domain.corrections import decide_contradiction, is_overtaken
 from services.table.domain.decide_bets import decide_bets, decide_withdrawal
 from services.table.domain.decide_orders import decide_order
 from services.table.domain.decide_turns import (
@@ -95,6 +95,8 @@ def decide(state: TableState, event: Event) -> Answers:
             | shoe.CardsDealt()
             | rules.InsuranceOffered()
             | rules.ActionCalled()
+            | rules.DrawRecalled()
+            | rules.HandsCorrected()
             | floor.FirstCardShown()
             | floor.CardCorrected()
             | floor.OutcomeCorrected()
@@ -120,6 +122,8 @@ def decide(state: TableState, event: Event) -> Answers:
             return decide_order(state, event, body)
         case rules.RoundResolved():
             return _result(state, event, body)
+        case rules.PlayContradicted():
+            return decide_contradiction(state, body)
         case floor.FloorFaultFound():
             return decide_fault(state, event, body)
         case table.BetsWithdrawn():

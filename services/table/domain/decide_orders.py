@@ -9,9 +9,11 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import spec_pb2
 from services.games.rule_set_faults import table_faults
 from services.kernel.event import Answers, Event
 from services.kernel.requests import Standing
@@ -117,6 +119,10 @@ def _repeated(state: TableState, event: Event, body: Order) -> Message | None:
 def _open_table(state: TableState, body: table.OpenTable) -> Sequence[Message]:
     spec = body.spec
     faults = table_faults(spec)
+    told = spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
+    if told and spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK and not body.blackjack_on_floor:
+        # From before a hole card could be told face down: a scanner would have named it (VIS-3).
+        faults.append("blackjack is dealt from a virtual shoe only")
     if faults:
         detail = "; ".join(faults)[:MAX_DETAIL]
         return (_rejected(body, table.REFUSAL_BAD_TABLE_SPEC, detail),)
@@ -262,6 +268,8 @@ def _round_order(state: TableState, body: RoundOrder) -> Sequence[Message]:
                 return (_rejected(body, table.REFUSAL_NOT_SUSPENDED),)
             if running.at_floor is not None and running.at_floor.correcting:
                 return (_rejected(body, table.REFUSAL_CORRECTION_PENDING),)
+            if running.at_floor is not None and running.at_floor.contradicted:
+                return (_rejected(body, table.REFUSAL_PLAY_CONTRADICTED),)
             return _resumed(state, running, body)
         case table.VoidRound():
             if running.phase is Phase.PAYING and not running.unsettled:

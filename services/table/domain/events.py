@@ -66,6 +66,9 @@ Foreign = (
     | rules.ActionCalled
     | rules.RoundResolved
     | paid_rounds.Told
+    | rules.DrawRecalled
+    | rules.HandsCorrected
+    | rules.PlayContradicted
     | log.InputFailed
     | log.RetryInput
 )

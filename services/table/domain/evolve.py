@@ -134,6 +134,9 @@ def evolve(state: TableState, event: Event) -> None:
             | orders.WithdrawalNoted()
             | orders.EscalateSuspension()
             | orders.SuspensionEscalated()
+            | rules.DrawRecalled()
+            | rules.HandsCorrected()
+            | rules.PlayContradicted()
         ):
             follow_floor(state, event, body)
         case (

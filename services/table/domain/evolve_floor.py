@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import spec_pb2
 from services.kernel.event import UNLOGGED, Event
-from services.table.domain.corrections import follow_correction
+from services.table.domain.corrections import FromRules, follow_correction
 from services.table.domain.floor_state import FloorRound, Noted
 from services.table.domain.risk import note_correction
 from services.table.domain.state import Round, Table, TableState, running_round
@@ -24,6 +25,7 @@ OfFloor = (
     | orders.WithdrawalNoted
     | orders.EscalateSuspension
     | orders.SuspensionEscalated
+    | FromRules
 )
 
 
@@ -43,6 +45,9 @@ def follow_floor(state: TableState, event: Event, body: OfFloor) -> None:
             | orders.OutcomeCorrectionOrdered()
             | floor.OutcomeCorrected()
             | floor.FloorRejected()
+            | rules.DrawRecalled()
+            | rules.HandsCorrected()
+            | rules.PlayContradicted()
         ):
             follow_correction(state, event, body)
         case floor.CardCorrected():

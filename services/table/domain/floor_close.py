@@ -37,6 +37,8 @@ def close_by_call(event: Event, running: Round, body: table.CloseBetting) -> Ans
     """An operator's or a device's call. Where the time that it tells cannot be, betting closes all
     the same; but who was late nobody can tell, so the round stands still for a supervisor."""
     close = table.BettingClose(source=table.SOURCE_OPERATOR)
+    if body.told_when_voided:
+        close.request_id = body.request_id
     at_floor = running.at_floor
     if at_floor is not None and body.device_time_us:
         if _can_be(at_floor, body.device_time_us, event.edge_us):
@@ -77,15 +79,32 @@ _REASONS: dict[int, table.RoundReason.ValueType] = {
     floor.FLOOR_FAULT_CONTRADICTION: table.ROUND_REASON_EQUIPMENT,
     floor.FLOOR_FAULT_EARLY_OUTCOME: table.ROUND_REASON_EARLY_OUTCOME,
     floor.FLOOR_FAULT_CENSUS: table.ROUND_REASON_INTEGRITY,
+    floor.FLOOR_FAULT_CARD_OUT_OF_TURN: table.ROUND_REASON_EARLY_OUTCOME,
 }
 
 
 def go_on_closing(state: TableState, body: table.BetsWithdrawn) -> Answers:
-    """The next step, unless the round was voided meanwhile: then every stake goes back anyway."""
+    """The next step, unless the round was voided meanwhile: then every stake goes back anyway, and
+    whoever made the call is told."""
     running = running_round(state, body.table_id, body.round_id)
-    if running is None or running.phase is not Phase.BETTING or not body.HasField("close"):
+    if not body.HasField("close"):
         return ()
+    if running is None or running.phase is not Phase.BETTING:
+        return _cut_short(body)
     return closing_step(body.table_id, running, body.close)
+
+
+def _cut_short(body: table.BetsWithdrawn) -> Answers:
+    if not body.close.request_id:
+        return ()
+    return (
+        table.OrderRejected(
+            request_id=body.close.request_id,
+            table_id=body.table_id,
+            round_id=body.round_id,
+            refusal=table.REFUSAL_ROUND_VOIDED,
+        ),
+    )
 
 
 def closing_step(table_id: str, running: Round, close: table.BettingClose) -> Answers:

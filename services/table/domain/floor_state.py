@@ -33,6 +33,9 @@ class FloorRound:
     closing: table.BettingClose | None = None
     """While betting closes, in more steps than one: no bet is taken any more."""
     correcting: str = ""
-    """The request id of a correction that the shoe has not answered; empty: none."""
+    """The request id of a correction that the shoe has not answered, at blackjack rules; empty:
+    none."""
+    contradicted: bool = False
+    """Blackjack: whether, with the corrected cards, what was played cannot have been."""
     corrected_at: Position = UNLOGGED
     """The last correction: a result that rules gave to anything before it does not count."""

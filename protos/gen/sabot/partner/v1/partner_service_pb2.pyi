@@ -332,6 +332,7 @@ class Round(_message.Message):
     SEATS_FIELD_NUMBER: _builtins.int
     DEALER_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
+    HOLE_LOOK_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """Its id."""
     table_id: _builtins.str
@@ -390,6 +391,10 @@ class Round(_message.Message):
     def turn(self) -> Global___Turn:
         """Blackjack: whose turn it is; absent: nobody's."""
 
+    @_builtins.property
+    def hole_look(self) -> Global___HoleLook:
+        """Blackjack on the floor: what a look at the hole card told (rule BJ-4); absent: nobody looked."""
+
     def __init__(
         self,
         *,
@@ -411,14 +416,41 @@ class Round(_message.Message):
         seats: _abc.Iterable[Global___Seat] | None = ...,
         dealer: Global___SeatHand | None = ...,
         turn: Global___Turn | None = ...,
+        hole_look: Global___HoleLook | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "dealer", b"dealer", "open_time", b"open_time", "result", b"result", "road", b"road", "turn", b"turn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "dealer", b"dealer", "hole_look", b"hole_look", "open_time", b"open_time", "result", b"result", "road", b"road", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "dealer", b"dealer", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "seats", b"seats", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "turn", b"turn", "void_reason", b"void_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "dealer", b"dealer", "hole_look", b"hole_look", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "seats", b"seats", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "turn", b"turn", "void_reason", b"void_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Round: _TypeAlias = Round  # noqa: Y015
+
+@_typing.final
+class HoleLook(_message.Message):
+    """What a look at the dealer's hole card told."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    blackjack: _builtins.bool
+    """Whether it makes a blackjack."""
+    source: _events_pb2_1.CardSource.ValueType
+    """Where that comes from: a device or a dealer's entry."""
+    def __init__(
+        self,
+        *,
+        blackjack: _builtins.bool = ...,
+        source: _events_pb2_1.CardSource.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack", b"blackjack", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoleLook: _TypeAlias = HoleLook  # noqa: Y015
 
 @_typing.final
 class Toss(_message.Message):

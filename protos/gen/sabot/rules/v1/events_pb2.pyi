@@ -809,33 +809,73 @@ Global___RoundResolved: _TypeAlias = RoundResolved  # noqa: Y015
 
 @_typing.final
 class DrawRecalled(_message.Message):
-    """Answer: a card of the round was corrected, and cards that were called before are not called any more."""
+    """Answer: a card of the round was corrected, and what was called before is not called any more: cards, or at
+    blackjack a turn, insurance, a look at the hole card or its turning over.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     SHOE_ID_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
     """The round."""
     shoe_id: _builtins.str
     """The shoe."""
+    turn: _builtins.int
+    """Blackjack: the turn that is recalled, where it was one; a look at the hole card and its turning over
+    are recalled like cards.
+    """
     def __init__(
         self,
         *,
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
         shoe_id: _builtins.str = ...,
+        turn: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "shoe_id", b"shoe_id", "table_id", b"table_id", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DrawRecalled: _TypeAlias = DrawRecalled  # noqa: Y015
+
+@_typing.final
+class PlayContradicted(_message.Message):
+    """Answer: a card of a round of blackjack was corrected, and with the right cards what bettors and dealer
+    did cannot have been done. The round stands still: it may be voided, or corrected again.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    round_id: _builtins.str
+    """The round."""
+    why: _builtins.str
+    """What does not fit, for operators."""
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "table_id", b"table_id", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayContradicted: _TypeAlias = PlayContradicted  # noqa: Y015
 
 @_typing.final
 class CardInHand(_message.Message):

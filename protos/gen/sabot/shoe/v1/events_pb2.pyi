@@ -341,6 +341,7 @@ class RecordSpin(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
+    COMPARED_WHEN_OVER_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -363,6 +364,10 @@ class RecordSpin(_message.Message):
     """SHA-256 of the canonical request; empty for a drawn number."""
     device_time_us: _builtins.int
     """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
+    compared_when_over: _builtins.bool
+    """Whether it is held against what stood where its round is over. Every edge sets it since it is
+    compared; inputs from before are decided as they were.
+    """
     @_builtins.property
     def asked_by(self) -> _entry_pb2.Position:
         """The event that asked for it; absent where it was not asked for."""
@@ -382,10 +387,11 @@ class RecordSpin(_message.Message):
         request_id: _builtins.str = ...,
         request_hash: _builtins.bytes = ...,
         device_time_us: _builtins.int = ...,
+        compared_when_over: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "device_time_us", b"device_time_us", "direction", b"direction", "number", b"number", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "compared_when_over", b"compared_when_over", "device", b"device", "device_time_us", b"device_time_us", "direction", b"direction", "number", b"number", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -407,6 +413,7 @@ class RecordDice(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
+    COMPARED_WHEN_OVER_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -423,6 +430,10 @@ class RecordDice(_message.Message):
     """SHA-256 of the canonical request; empty for drawn dice."""
     device_time_us: _builtins.int
     """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
+    compared_when_over: _builtins.bool
+    """Whether it is held against what stood where its round is over. Every edge sets it since it is
+    compared; inputs from before are decided as they were.
+    """
     @_builtins.property
     def dice(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Three, 1 to 6."""
@@ -444,10 +455,11 @@ class RecordDice(_message.Message):
         request_id: _builtins.str = ...,
         request_hash: _builtins.bytes = ...,
         device_time_us: _builtins.int = ...,
+        compared_when_over: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "device", b"device", "device_time_us", b"device_time_us", "dice", b"dice", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "attempt", b"attempt", "compared_when_over", b"compared_when_over", "device", b"device", "device_time_us", b"device_time_us", "dice", b"dice", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -686,6 +698,7 @@ class HoleChecked(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     BLACKJACK_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     shoe_id: _builtins.str
@@ -696,6 +709,8 @@ class HoleChecked(_message.Message):
     """Yes or no."""
     source: Global___CardSource.ValueType
     """Where it comes from."""
+    device: _builtins.str
+    """The device, if any."""
     def __init__(
         self,
         *,
@@ -704,10 +719,11 @@ class HoleChecked(_message.Message):
         round_id: _builtins.str = ...,
         blackjack: _builtins.bool = ...,
         source: Global___CardSource.ValueType = ...,
+        device: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack", b"blackjack", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack", b"blackjack", "device", b"device", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

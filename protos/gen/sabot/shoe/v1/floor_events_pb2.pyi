@@ -101,6 +101,8 @@ class _FloorFaultEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FloorFault
     """It happened before every stake was certain."""
     FLOOR_FAULT_CENSUS: _FloorFault.ValueType  # 4
     """Cards of a shoe are missing, or there are too many."""
+    FLOOR_FAULT_CARD_OUT_OF_TURN: _FloorFault.ValueType  # 5
+    """Blackjack: an open card came out before it was called, while seats may still act. It is held."""
 
 class FloorFault(_FloorFault, metaclass=_FloorFaultEnumTypeWrapper):
     """What is wrong with something that the floor told."""
@@ -115,6 +117,8 @@ FLOOR_FAULT_EARLY_OUTCOME: FloorFault.ValueType  # 3
 """It happened before every stake was certain."""
 FLOOR_FAULT_CENSUS: FloorFault.ValueType  # 4
 """Cards of a shoe are missing, or there are too many."""
+FLOOR_FAULT_CARD_OUT_OF_TURN: FloorFault.ValueType  # 5
+"""Blackjack: an open card came out before it was called, while seats may still act. It is held."""
 Global___FloorFault: _TypeAlias = FloorFault  # noqa: Y015
 
 class _FloorRefusal:
@@ -185,6 +189,14 @@ class _FloorRefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FloorRef
     """The running round has no such card, spin or roll."""
     FLOOR_REFUSAL_CARDS_HELD: _FloorRefusal.ValueType  # 30
     """Cards are held that no call has taken yet."""
+    FLOOR_REFUSAL_FACE_DOWN: _FloorRefusal.ValueType  # 31
+    """The card lies face down, or may have to: what it is, is not told now."""
+    FLOOR_REFUSAL_NOT_FACE_DOWN: _FloorRefusal.ValueType  # 32
+    """No card is to be laid face down there now."""
+    FLOOR_REFUSAL_PLACE_NOT_NAMED: _FloorRefusal.ValueType  # 33
+    """At a table of blackjack a card must name its round and its place in the shoe."""
+    FLOOR_REFUSAL_LOOK_NOT_CALLED: _FloorRefusal.ValueType  # 34
+    """No look at a hole card is called."""
 
 class FloorRefusal(_FloorRefusal, metaclass=_FloorRefusalEnumTypeWrapper):
     """Why something told from the floor is refused."""
@@ -251,6 +263,14 @@ FLOOR_REFUSAL_NOTHING_TO_CORRECT: FloorRefusal.ValueType  # 29
 """The running round has no such card, spin or roll."""
 FLOOR_REFUSAL_CARDS_HELD: FloorRefusal.ValueType  # 30
 """Cards are held that no call has taken yet."""
+FLOOR_REFUSAL_FACE_DOWN: FloorRefusal.ValueType  # 31
+"""The card lies face down, or may have to: what it is, is not told now."""
+FLOOR_REFUSAL_NOT_FACE_DOWN: FloorRefusal.ValueType  # 32
+"""No card is to be laid face down there now."""
+FLOOR_REFUSAL_PLACE_NOT_NAMED: FloorRefusal.ValueType  # 33
+"""At a table of blackjack a card must name its round and its place in the shoe."""
+FLOOR_REFUSAL_LOOK_NOT_CALLED: FloorRefusal.ValueType  # 34
+"""No look at a hole card is called."""
 Global___FloorRefusal: _TypeAlias = FloorRefusal  # noqa: Y015
 
 @_typing.final
@@ -368,6 +388,130 @@ class RecordCard(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
 
 Global___RecordCard: _TypeAlias = RecordCard  # noqa: Y015
+
+@_typing.final
+class RecordFaceDown(_message.Message):
+    """Input: a card came out of a shoe on the floor and lies face down: the hole card of blackjack (rule BJ-2).
+    What it is nobody tells before it is turned over; then `RecordCard` names it, with its place.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
+    ASKED_BY_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    request_hash: _builtins.bytes
+    """SHA-256 of the canonical request."""
+    table_id: _builtins.str
+    """The table."""
+    shoe_id: _builtins.str
+    """The shoe."""
+    round_id: _builtins.str
+    """The round."""
+    index: _builtins.int
+    """Its place in the shoe, from 0."""
+    source: _events_pb2.CardSource.ValueType
+    """Where it comes from: a device or a dealer's entry."""
+    device: _builtins.str
+    """The device; empty for a manual entry."""
+    device_time_us: _builtins.int
+    """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
+    @_builtins.property
+    def asked_by(self) -> _entry_pb2.Position:
+        """The call that it answers; absent where none was known."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        request_hash: _builtins.bytes = ...,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+        source: _events_pb2.CardSource.ValueType = ...,
+        device: _builtins.str = ...,
+        device_time_us: _builtins.int = ...,
+        asked_by: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "device", b"device", "device_time_us", b"device_time_us", "index", b"index", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordFaceDown: _TypeAlias = RecordFaceDown  # noqa: Y015
+
+@_typing.final
+class RecordPeek(_message.Message):
+    """Input: somebody looked at a hole card on the floor, and tells whether it makes a blackjack (rule BJ-4).
+    The card stays face down, and is held against this once it is turned over.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
+    ASKED_BY_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    request_hash: _builtins.bytes
+    """SHA-256 of the canonical request."""
+    table_id: _builtins.str
+    """The table."""
+    shoe_id: _builtins.str
+    """The shoe."""
+    round_id: _builtins.str
+    """The round."""
+    blackjack: _builtins.bool
+    """Yes or no."""
+    source: _events_pb2.CardSource.ValueType
+    """Where it comes from: a device or a dealer's entry."""
+    device: _builtins.str
+    """The device; empty for a manual entry."""
+    device_time_us: _builtins.int
+    """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
+    @_builtins.property
+    def asked_by(self) -> _entry_pb2.Position:
+        """The call that it answers; absent where none was known."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        request_hash: _builtins.bytes = ...,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        blackjack: _builtins.bool = ...,
+        source: _events_pb2.CardSource.ValueType = ...,
+        device: _builtins.str = ...,
+        device_time_us: _builtins.int = ...,
+        asked_by: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "blackjack", b"blackjack", "device", b"device", "device_time_us", b"device_time_us", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordPeek: _TypeAlias = RecordPeek  # noqa: Y015
 
 @_typing.final
 class RecordBurn(_message.Message):
@@ -777,7 +921,9 @@ class FloorFaultFound(_message.Message):
     told: _builtins.str
     """What was told now: a card, a number, or dice joined by `-`."""
     told_before: _builtins.str
-    """FLOOR_FAULT_CONTRADICTION: what had been told before."""
+    """FLOOR_FAULT_CONTRADICTION: what had been told before; of a look at a hole card `blackjack` or
+    `no blackjack`.
+    """
     happened_us: _builtins.int
     """FLOOR_FAULT_EARLY_OUTCOME: when it happened, microseconds since 1970 UTC. Later bets are late."""
     source: _events_pb2.CardSource.ValueType

@@ -77,6 +77,7 @@ class FloorOutcome(_message.Message):
     MOVED_FIELD_NUMBER: _builtins.int
     FAULT_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
+    LOOKED_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
     @_builtins.property
@@ -129,13 +130,17 @@ class FloorOutcome(_message.Message):
 
     @_builtins.property
     def fault(self) -> _floor_events_pb2.FloorFaultFound:
-        """What was told cannot be right; a running round stands still. Only FLOOR_FAULT_EARLY_OUTCOME is told
-        this way: the outcome is held, or stands.
+        """What was told cannot be right; a running round stands still. Only FLOOR_FAULT_EARLY_OUTCOME and
+        FLOOR_FAULT_CARD_OUT_OF_TURN are told this way: the outcome is held, or stands.
         """
 
     @_builtins.property
     def rejected(self) -> _floor_events_pb2.FloorRejected:
         """It was refused."""
+
+    @_builtins.property
+    def looked(self) -> _events_pb2.HoleChecked:
+        """What the look at the hole card told."""
 
     def __init__(
         self,
@@ -155,12 +160,13 @@ class FloorOutcome(_message.Message):
         moved: _floor_events_pb2.ConsumableMoved | None = ...,
         fault: _floor_events_pb2.FloorFaultFound | None = ...,
         rejected: _floor_events_pb2.FloorRejected | None = ...,
+        looked: _events_pb2.HoleChecked | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["burned", b"burned", "census", b"census", "cut_card", b"cut_card", "dealt", b"dealt", "fault", b"fault", "first_card", b"first_card", "held", b"held", "invalidated", b"invalidated", "moved", b"moved", "opened", b"opened", "outcome", b"outcome", "pending", b"pending", "registered", b"registered", "rejected", b"rejected", "rolled", b"rolled", "spun", b"spun"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["burned", b"burned", "census", b"census", "cut_card", b"cut_card", "dealt", b"dealt", "fault", b"fault", "first_card", b"first_card", "held", b"held", "invalidated", b"invalidated", "looked", b"looked", "moved", b"moved", "opened", b"opened", "outcome", b"outcome", "pending", b"pending", "registered", b"registered", "rejected", b"rejected", "rolled", b"rolled", "spun", b"spun"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["burned", b"burned", "census", b"census", "cut_card", b"cut_card", "dealt", b"dealt", "fault", b"fault", "first_card", b"first_card", "held", b"held", "invalidated", b"invalidated", "moved", b"moved", "opened", b"opened", "outcome", b"outcome", "pending", b"pending", "registered", b"registered", "rejected", b"rejected", "rolled", b"rolled", "spun", b"spun"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["burned", b"burned", "census", b"census", "cut_card", b"cut_card", "dealt", b"dealt", "fault", b"fault", "first_card", b"first_card", "held", b"held", "invalidated", b"invalidated", "looked", b"looked", "moved", b"moved", "opened", b"opened", "outcome", b"outcome", "pending", b"pending", "registered", b"registered", "rejected", b"rejected", "rolled", b"rolled", "spun", b"spun"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "dealt", "burned", "first_card", "held", "spun", "invalidated", "rolled", "opened", "cut_card", "census", "registered", "moved", "fault", "rejected"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "dealt", "burned", "first_card", "held", "spun", "invalidated", "rolled", "opened", "cut_card", "census", "registered", "moved", "fault", "rejected", "looked"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 
@@ -205,6 +211,8 @@ class Floor(_message.Message):
     SPIN_FIELD_NUMBER: _builtins.int
     ROLL_FIELD_NUMBER: _builtins.int
     UNCOUNTED_SHOE_ID_FIELD_NUMBER: _builtins.int
+    LOOK_FIELD_NUMBER: _builtins.int
+    TURN_OVER_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -225,9 +233,13 @@ class Floor(_message.Message):
     """The roll of the dice that is called, from 1; 0: none is."""
     uncounted_shoe_id: _builtins.str
     """The shoe that is over and whose cards were not counted yet; empty: none."""
+    look: _builtins.bool
+    """Blackjack: whether a look at the hole card is called (RecordPeek)."""
+    turn_over: _builtins.int
+    """Blackjack: the place of the hole card that is to be turned over (RecordCard); absent: none is."""
     @_builtins.property
     def hands(self) -> _containers.RepeatedScalarFieldContainer[_events_pb2_1.Hand.ValueType]:
-        """The hands that the next cards go to, in order; empty: no card is called."""
+        """The hands that the next cards go to, in order; empty: no card is called. HAND_HOLE: face down."""
 
     def __init__(
         self,
@@ -243,12 +255,16 @@ class Floor(_message.Message):
         spin: _builtins.int = ...,
         roll: _builtins.int = ...,
         uncounted_shoe_id: _builtins.str = ...,
+        look: _builtins.bool = ...,
+        turn_over: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_turn_over", b"_turn_over", "turn_over", b"turn_over"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["awaited_shoe", b"awaited_shoe", "burn", b"burn", "first_card", b"first_card", "hands", b"hands", "next_index", b"next_index", "roll", b"roll", "round_id", b"round_id", "shoe_id", b"shoe_id", "spin", b"spin", "table_id", b"table_id", "uncounted_shoe_id", b"uncounted_shoe_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_turn_over", b"_turn_over", "awaited_shoe", b"awaited_shoe", "burn", b"burn", "first_card", b"first_card", "hands", b"hands", "look", b"look", "next_index", b"next_index", "roll", b"roll", "round_id", b"round_id", "shoe_id", b"shoe_id", "spin", b"spin", "table_id", b"table_id", "turn_over", b"turn_over", "uncounted_shoe_id", b"uncounted_shoe_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__turn_over: _TypeAlias = _typing.Literal["turn_over"]  # noqa: Y015
+    _WhichOneofArgType__turn_over: _TypeAlias = _typing.Literal["_turn_over", b"_turn_over"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_over) -> _WhichOneofReturnType__turn_over | None: ...
 
 Global___Floor: _TypeAlias = Floor  # noqa: Y015
 
@@ -377,9 +393,11 @@ class RecordCardRequest(_message.Message):
     shoe_id: _builtins.str
     """The shoe."""
     round_id: _builtins.str
-    """The round that it was drawn for; empty for the first card of a shoe, and where none runs."""
+    """The round that it was drawn for; empty for the first card of a shoe, and where none runs. Never empty at
+    blackjack.
+    """
     index: _builtins.int
-    """Its place in the shoe, from 0; absent: the next one."""
+    """Its place in the shoe, from 0; absent: the next one. Never absent at blackjack."""
     card: _builtins.str
     """Rank and suit, such as `TD`."""
     device: _builtins.str
@@ -443,6 +461,170 @@ class RecordCardResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordCardResponse: _TypeAlias = RecordCardResponse  # noqa: Y015
+
+@_typing.final
+class RecordFaceDownRequest(_message.Message):
+    """Request of RecordFaceDown."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    table_id: _builtins.str
+    """The table."""
+    shoe_id: _builtins.str
+    """The shoe."""
+    round_id: _builtins.str
+    """The round."""
+    index: _builtins.int
+    """Its place in the shoe, from 0: the next one."""
+    device: _builtins.str
+    """The device; empty: the caller itself where it is a device, and a manual entry of anybody else."""
+    @_builtins.property
+    def device_time(self) -> _timestamp_pb2.Timestamp:
+        """When the device saw it, by its own clock; absent where it has none."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+        device: _builtins.str = ...,
+        device_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["device_time", b"device_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "device_time", b"device_time", "index", b"index", "request_id", b"request_id", "round_id", b"round_id", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordFaceDownRequest: _TypeAlias = RecordFaceDownRequest  # noqa: Y015
+
+@_typing.final
+class RecordFaceDownResponse(_message.Message):
+    """Response of RecordFaceDown."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def outcome(self) -> Global___FloorOutcome:
+        """What it came to."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        outcome: Global___FloorOutcome | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "position", b"position", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordFaceDownResponse: _TypeAlias = RecordFaceDownResponse  # noqa: Y015
+
+@_typing.final
+class RecordPeekRequest(_message.Message):
+    """Request of RecordPeek."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    SHOE_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    BLACKJACK_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    DEVICE_TIME_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    table_id: _builtins.str
+    """The table."""
+    shoe_id: _builtins.str
+    """The shoe."""
+    round_id: _builtins.str
+    """The round."""
+    blackjack: _builtins.bool
+    """Whether it makes a blackjack."""
+    device: _builtins.str
+    """The device; empty: the caller itself where it is a device, and a manual entry of anybody else."""
+    @_builtins.property
+    def device_time(self) -> _timestamp_pb2.Timestamp:
+        """When the device saw it, by its own clock; absent where it has none."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        table_id: _builtins.str = ...,
+        shoe_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        blackjack: _builtins.bool = ...,
+        device: _builtins.str = ...,
+        device_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["device_time", b"device_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack", b"blackjack", "device", b"device", "device_time", b"device_time", "request_id", b"request_id", "round_id", b"round_id", "shoe_id", b"shoe_id", "table_id", b"table_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordPeekRequest: _TypeAlias = RecordPeekRequest  # noqa: Y015
+
+@_typing.final
+class RecordPeekResponse(_message.Message):
+    """Response of RecordPeek."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def outcome(self) -> Global___FloorOutcome:
+        """What it came to."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        outcome: Global___FloorOutcome | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "position", b"position", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordPeekResponse: _TypeAlias = RecordPeekResponse  # noqa: Y015
 
 @_typing.final
 class RecordBurnRequest(_message.Message):

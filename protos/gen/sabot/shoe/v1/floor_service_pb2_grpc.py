@@ -54,6 +54,16 @@ class FloorServiceStub:
                 request_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordCardRequest.SerializeToString,
                 response_deserializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordCardResponse.FromString,
                 _registered_method=True)
+        self.RecordFaceDown = channel.unary_unary(
+                '/sabot.shoe.v1.FloorService/RecordFaceDown',
+                request_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordFaceDownRequest.SerializeToString,
+                response_deserializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordFaceDownResponse.FromString,
+                _registered_method=True)
+        self.RecordPeek = channel.unary_unary(
+                '/sabot.shoe.v1.FloorService/RecordPeek',
+                request_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordPeekRequest.SerializeToString,
+                response_deserializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordPeekResponse.FromString,
+                _registered_method=True)
         self.RecordBurn = channel.unary_unary(
                 '/sabot.shoe.v1.FloorService/RecordBurn',
                 request_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordBurnRequest.SerializeToString,
@@ -134,7 +144,24 @@ class FloorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RecordCard(self, request, context):
-        """A card came out of the shoe. Role dealer or device.
+        """A card came out of the shoe, and lies open; or a hole card was turned over. A card that lies face down,
+        or may have to, is refused before anything of it is logged. Role dealer or device.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecordFaceDown(self, request, context):
+        """A card came out of the shoe and lies face down: the hole card of blackjack (rule BJ-2). There is no way
+        to tell here what it is. Role dealer or device.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecordPeek(self, request, context):
+        """The dealer, or a device, looked at the hole card: does it make a blackjack (rule BJ-4)? Role dealer or
+        device.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -234,6 +261,16 @@ def add_FloorServiceServicer_to_server(servicer, server):
                     servicer.RecordCard,
                     request_deserializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordCardRequest.FromString,
                     response_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordCardResponse.SerializeToString,
+            ),
+            'RecordFaceDown': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordFaceDown,
+                    request_deserializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordFaceDownRequest.FromString,
+                    response_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordFaceDownResponse.SerializeToString,
+            ),
+            'RecordPeek': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordPeek,
+                    request_deserializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordPeekRequest.FromString,
+                    response_serializer=sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordPeekResponse.SerializeToString,
             ),
             'RecordBurn': grpc.unary_unary_rpc_method_handler(
                     servicer.RecordBurn,
@@ -377,6 +414,60 @@ class FloorService:
             '/sabot.shoe.v1.FloorService/RecordCard',
             sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordCardRequest.SerializeToString,
             sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordCardResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordFaceDown(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.shoe.v1.FloorService/RecordFaceDown',
+            sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordFaceDownRequest.SerializeToString,
+            sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordFaceDownResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordPeek(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.shoe.v1.FloorService/RecordPeek',
+            sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordPeekRequest.SerializeToString,
+            sabot_dot_shoe_dot_v1_dot_floor__service__pb2.RecordPeekResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,7 +43,17 @@ class FloorServiceStub:
     LoadShoe: _grpc.UnaryUnaryMultiCallable[_floor_service_pb2.LoadShoeRequest, _floor_service_pb2.LoadShoeResponse]
     """Puts shuffled packs into the shoe that a table awaits. Role dealer."""
     RecordCard: _grpc.UnaryUnaryMultiCallable[_floor_service_pb2.RecordCardRequest, _floor_service_pb2.RecordCardResponse]
-    """A card came out of the shoe. Role dealer or device."""
+    """A card came out of the shoe, and lies open; or a hole card was turned over. A card that lies face down,
+    or may have to, is refused before anything of it is logged. Role dealer or device.
+    """
+    RecordFaceDown: _grpc.UnaryUnaryMultiCallable[_floor_service_pb2.RecordFaceDownRequest, _floor_service_pb2.RecordFaceDownResponse]
+    """A card came out of the shoe and lies face down: the hole card of blackjack (rule BJ-2). There is no way
+    to tell here what it is. Role dealer or device.
+    """
+    RecordPeek: _grpc.UnaryUnaryMultiCallable[_floor_service_pb2.RecordPeekRequest, _floor_service_pb2.RecordPeekResponse]
+    """The dealer, or a device, looked at the hole card: does it make a blackjack (rule BJ-4)? Role dealer or
+    device.
+    """
     RecordBurn: _grpc.UnaryUnaryMultiCallable[_floor_service_pb2.RecordBurnRequest, _floor_service_pb2.RecordBurnResponse]
     """Cards left the shoe without being played. Role dealer or device."""
     RecordCutCard: _grpc.UnaryUnaryMultiCallable[_floor_service_pb2.RecordCutCardRequest, _floor_service_pb2.RecordCutCardResponse]
@@ -82,7 +92,17 @@ class FloorServiceAsyncStub(FloorServiceStub):
     LoadShoe: _aio.UnaryUnaryMultiCallable[_floor_service_pb2.LoadShoeRequest, _floor_service_pb2.LoadShoeResponse]  # type: ignore[assignment]
     """Puts shuffled packs into the shoe that a table awaits. Role dealer."""
     RecordCard: _aio.UnaryUnaryMultiCallable[_floor_service_pb2.RecordCardRequest, _floor_service_pb2.RecordCardResponse]  # type: ignore[assignment]
-    """A card came out of the shoe. Role dealer or device."""
+    """A card came out of the shoe, and lies open; or a hole card was turned over. A card that lies face down,
+    or may have to, is refused before anything of it is logged. Role dealer or device.
+    """
+    RecordFaceDown: _aio.UnaryUnaryMultiCallable[_floor_service_pb2.RecordFaceDownRequest, _floor_service_pb2.RecordFaceDownResponse]  # type: ignore[assignment]
+    """A card came out of the shoe and lies face down: the hole card of blackjack (rule BJ-2). There is no way
+    to tell here what it is. Role dealer or device.
+    """
+    RecordPeek: _aio.UnaryUnaryMultiCallable[_floor_service_pb2.RecordPeekRequest, _floor_service_pb2.RecordPeekResponse]  # type: ignore[assignment]
+    """The dealer, or a device, looked at the hole card: does it make a blackjack (rule BJ-4)? Role dealer or
+    device.
+    """
     RecordBurn: _aio.UnaryUnaryMultiCallable[_floor_service_pb2.RecordBurnRequest, _floor_service_pb2.RecordBurnResponse]  # type: ignore[assignment]
     """Cards left the shoe without being played. Role dealer or device."""
     RecordCutCard: _aio.UnaryUnaryMultiCallable[_floor_service_pb2.RecordCutCardRequest, _floor_service_pb2.RecordCutCardResponse]  # type: ignore[assignment]
@@ -136,7 +156,29 @@ class FloorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _floor_service_pb2.RecordCardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_floor_service_pb2.RecordCardResponse, _abc.Awaitable[_floor_service_pb2.RecordCardResponse]]:
-        """A card came out of the shoe. Role dealer or device."""
+        """A card came out of the shoe, and lies open; or a hole card was turned over. A card that lies face down,
+        or may have to, is refused before anything of it is logged. Role dealer or device.
+        """
+
+    @_abc_1.abstractmethod
+    def RecordFaceDown(
+        self,
+        request: _floor_service_pb2.RecordFaceDownRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_floor_service_pb2.RecordFaceDownResponse, _abc.Awaitable[_floor_service_pb2.RecordFaceDownResponse]]:
+        """A card came out of the shoe and lies face down: the hole card of blackjack (rule BJ-2). There is no way
+        to tell here what it is. Role dealer or device.
+        """
+
+    @_abc_1.abstractmethod
+    def RecordPeek(
+        self,
+        request: _floor_service_pb2.RecordPeekRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_floor_service_pb2.RecordPeekResponse, _abc.Awaitable[_floor_service_pb2.RecordPeekResponse]]:
+        """The dealer, or a device, looked at the hole card: does it make a blackjack (rule BJ-4)? Role dealer or
+        device.
+        """
 
     @_abc_1.abstractmethod
     def RecordBurn(

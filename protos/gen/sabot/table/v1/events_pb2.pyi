@@ -194,7 +194,7 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     REFUSAL_CORRECTION_PENDING: _Refusal.ValueType  # 41
     """A correction of the round is not decided yet."""
     REFUSAL_NOT_CORRECTABLE: _Refusal.ValueType  # 42
-    """Bettors have acted on what was told: the round can be voided, but not corrected."""
+    """Bettors have acted on what was told: the round can be voided, but not corrected. Not given any more."""
     REFUSAL_UNKNOWN_CORRECTION: _Refusal.ValueType  # 50
     """No such correction was ever proposed."""
     REFUSAL_CORRECTION_OVER: _Refusal.ValueType  # 51
@@ -211,6 +211,10 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """The result is none that a game can have."""
     REFUSAL_TOO_MANY_CORRECTIONS: _Refusal.ValueType  # 57
     """As many corrections are open as there may be."""
+    REFUSAL_PLAY_CONTRADICTED: _Refusal.ValueType  # 43
+    """Blackjack on the floor: with the corrected cards, what was played cannot have been played. The round
+    can be voided, or corrected again.
+    """
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -284,7 +288,7 @@ REFUSAL_NOT_ON_FLOOR: Refusal.ValueType  # 40
 REFUSAL_CORRECTION_PENDING: Refusal.ValueType  # 41
 """A correction of the round is not decided yet."""
 REFUSAL_NOT_CORRECTABLE: Refusal.ValueType  # 42
-"""Bettors have acted on what was told: the round can be voided, but not corrected."""
+"""Bettors have acted on what was told: the round can be voided, but not corrected. Not given any more."""
 REFUSAL_UNKNOWN_CORRECTION: Refusal.ValueType  # 50
 """No such correction was ever proposed."""
 REFUSAL_CORRECTION_OVER: Refusal.ValueType  # 51
@@ -301,6 +305,10 @@ REFUSAL_BAD_RESULT: Refusal.ValueType  # 56
 """The result is none that a game can have."""
 REFUSAL_TOO_MANY_CORRECTIONS: Refusal.ValueType  # 57
 """As many corrections are open as there may be."""
+REFUSAL_PLAY_CONTRADICTED: Refusal.ValueType  # 43
+"""Blackjack on the floor: with the corrected cards, what was played cannot have been played. The round
+can be voided, or corrected again.
+"""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:
@@ -336,10 +344,15 @@ class OpenTable(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     SPEC_FIELD_NUMBER: _builtins.int
+    BLACKJACK_ON_FLOOR_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7."""
     request_hash: _builtins.bytes
     """SHA-256 of the canonical request."""
+    blackjack_on_floor: _builtins.bool
+    """Whether blackjack may be told from the floor. Every edge sets it since a hole card can be told face
+    down; orders from before are decided as they were.
+    """
     @_builtins.property
     def spec(self) -> _spec_pb2.TableSpec:
         """What shall govern it."""
@@ -350,10 +363,11 @@ class OpenTable(_message.Message):
         request_id: _builtins.str = ...,
         request_hash: _builtins.bytes = ...,
         spec: _spec_pb2.TableSpec | None = ...,
+        blackjack_on_floor: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_hash", b"request_hash", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blackjack_on_floor", b"blackjack_on_floor", "request_hash", b"request_hash", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -645,6 +659,7 @@ class CloseBetting(_message.Message):
     TIMER_FIELD_NUMBER: _builtins.int
     ASKED_BY_FIELD_NUMBER: _builtins.int
     DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
+    TOLD_WHEN_VOIDED_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7; empty from a timer."""
     request_hash: _builtins.bytes
@@ -661,6 +676,10 @@ class CloseBetting(_message.Message):
     """On the floor: when the call was made, by the device's clock, microseconds since 1970 UTC. Bets that an
     edge took later are late. 0: the log's order alone decides. Not looked at where outcomes are drawn.
     """
+    told_when_voided: _builtins.bool
+    """Whether whoever asked is told that a void cut the close short, between two of its steps. Every edge sets
+    it since that is told; inputs from before are decided as they were.
+    """
     @_builtins.property
     def asked_by(self) -> _entry_pb2.Position:
         """From a timer: the event that asked for it."""
@@ -676,10 +695,11 @@ class CloseBetting(_message.Message):
         timer: _builtins.int = ...,
         asked_by: _entry_pb2.Position | None = ...,
         device_time_us: _builtins.int = ...,
+        told_when_voided: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "device_time_us", b"device_time_us", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "timer", b"timer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "device_time_us", b"device_time_us", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "source", b"source", "table_id", b"table_id", "timer", b"timer", "told_when_voided", b"told_when_voided"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1002,6 +1022,7 @@ class BettingClose(_message.Message):
     CUT_OFF_US_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
     SUSPENDS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     cut_off_us: _builtins.int
     """When the call was made, or the outcome came; later bets are late, withdrawals made later have no
     effect. 0: the log's order alone decides.
@@ -1010,16 +1031,19 @@ class BettingClose(_message.Message):
     """Whose call it is."""
     suspends: Global___RoundReason.ValueType
     """Why the round is suspended as betting closes; unspecified: it is not."""
+    request_id: _builtins.str
+    """The request that is refused if a void cuts the close short; empty: none is told."""
     def __init__(
         self,
         *,
         cut_off_us: _builtins.int = ...,
         source: Global___Source.ValueType = ...,
         suspends: Global___RoundReason.ValueType = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cut_off_us", b"cut_off_us", "source", b"source", "suspends", b"suspends"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cut_off_us", b"cut_off_us", "request_id", b"request_id", "source", b"source", "suspends", b"suspends"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
