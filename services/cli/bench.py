@@ -8,8 +8,8 @@ One run measures, on loopback, with this process as the client of all of them:
 
 each at 1, 32 and 128 calls in flight, in slices that take turns, so that what else the machine does
 hits all three alike. Then the log alone and a cold recovery (see `bench_log`), the fleet's peak of
-memory, and the games by themselves (see `bench_games`). Between slices rounds are settled and
-projections catch up, uncounted; how far they were behind is shown.
+memory, big rounds (see `bench_settle`), and the games by themselves (see `bench_games`). Between
+slices rounds are settled and projections catch up, uncounted; how far they were behind is shown.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ from services.cli.bench_load import (
     Target,
     check_placed,
 )
+from services.cli.bench_settle import BigRounds, big_rounds
 from services.kernel import event_loop
 
 IN_FLIGHT = (1, 32, 128)
 CALLED = ("echo", "place_bets", "sql_baseline")
 GAMES = ("settled_bets_per_s", "core_rounds_per_s", "live_odds_ms")
-OTHERS = ("log_only_per_s", "recovery_events_per_s", "peak_rss_mib", *GAMES)
+BIG_ROUNDS = ("settle_seconds", "other_table_p99_ms", "other_table_p99_ms_voided")
+OTHERS = ("log_only_per_s", "recovery_events_per_s", "peak_rss_mib", *GAMES, *BIG_ROUNDS)
 PARTS = (*CALLED, *OTHERS)
 SLICES = 4
 """Turns that each server takes at each number of calls in flight, a second or more each."""
@@ -66,6 +68,15 @@ RECOVERY_PER_S = 50_000
 LIVE_ODDS_MS = 20
 """Expected of the odds of all baccarat bets at one composition, at most."""
 
+BIG_ACCOUNTS = (1_000, 10_000)
+"""Accounts of the big rounds."""
+TRIAL_ACCOUNTS = (20, 200)
+"""In a run that is too short to be relied on."""
+GROWTH = 12
+"""Expected of ten times as many accounts: at most so many times the seconds."""
+OTHER_TABLE_MS = 150
+"""Expected of bets at another table meanwhile, at most."""
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
@@ -84,6 +95,7 @@ class Report:
     rounds_per_s: dict[str, float] = field(default_factory=dict[str, float])
     """By game."""
     live_odds_ms: float = 0.0
+    big_rounds: BigRounds | None = None
     lags_s: list[float] = field(default_factory=list[float])
     load_before: float = 0.0
     took_s: float = 0.0
@@ -110,6 +122,13 @@ class Report:
             "core_rounds_per_s": self.rounds_per_s,
             "live_odds_ms": self.live_odds_ms,
         }
+        if self.big_rounds is not None:
+            big = self.big_rounds
+            others |= {
+                "settle_seconds": {str(count): took for count, took in big.settle_seconds.items()},
+                "other_table_p99_ms": big.settled_p99_ms,
+                "other_table_p99_ms_voided": big.voided_p99_ms,
+            }
         told |= {name: value for name, value in others.items() if name in parts}
         told["ratios"] = {
             f"place_bets/{short}": {
@@ -188,6 +207,9 @@ async def _measure(place: Path, seconds: float, parts: Sequence[str]) -> Report:
         report.recovery_per_s, report.recovery_events = found["per_s"], found["events"]
         if report.recovery_events < events:
             raise BenchFailed(f"the log has {report.recovery_events} events, fewer than {events}")
+    if set(BIG_ROUNDS) & set(parts):
+        accounts = BIG_ACCOUNTS if seconds >= FULL_S else TRIAL_ACCOUNTS
+        report.big_rounds = await big_rounds(place, accounts, _progress)
     if set(GAMES) & set(parts):
         _measure_games(seconds, parts, report)
     report.took_s = time.monotonic() - began
@@ -338,11 +360,12 @@ def _shown(report: Report, parts: Sequence[str], seconds: float) -> list[str]:
     for game, rounds in report.rounds_per_s.items():
         lines.append(f"all cores, {game}: {rounds:,.0f} rounds/s")
     if "live_odds_ms" in parts:
-        verdict = "reached" if report.live_odds_ms <= LIVE_ODDS_MS else "not reached"
         lines.append(
             f"odds of all baccarat bets at a composition: {report.live_odds_ms:.1f} ms"
-            f"  (expected at most {LIVE_ODDS_MS}: {verdict})"
+            + _verdict_at_most(report.live_odds_ms, LIVE_ODDS_MS)
         )
+    if report.big_rounds is not None:
+        lines += _big_rounds_shown(report.big_rounds)
     if report.lags_s:
         lines.append(
             f"projections, when the last bet of a slice was confirmed: {max(report.lags_s):.2f} s "
@@ -353,6 +376,26 @@ def _shown(report: Report, parts: Sequence[str], seconds: float) -> list[str]:
         f"{os.getloadavg()[0]:.2f}, on {os.cpu_count()} processors; {report.took_s:.0f} s in all"
     )
     return lines
+
+
+def _big_rounds_shown(found: BigRounds) -> list[str]:
+    lines = [
+        f"a round of {count:,} accounts is paid in {took:.2f} s"
+        for count, took in found.settle_seconds.items()
+    ]
+    least, *_, most = found.settle_seconds.values()
+    lines.append(f"growth: {most / least:.1f} times{_verdict_at_most(most / least, GROWTH)}")
+    for what, p99_ms in (("settled", found.settled_p99_ms), ("voided", found.voided_p99_ms)):
+        lines.append(
+            f"bets at another table while it is {what}: p99 {p99_ms:.1f} ms"
+            + _verdict_at_most(p99_ms, OTHER_TABLE_MS)
+        )
+    return lines
+
+
+def _verdict_at_most(found: float, expected: float) -> str:
+    reached = "reached" if found <= expected else "not reached"
+    return f"  (expected at most {expected:,g}: {reached})"
 
 
 def _verdict(found: float, expected: float) -> str:

@@ -76,8 +76,8 @@ class Desk:
         """Open the table and fund the accounts."""
         stub: operators_grpc.TableOperatorServiceAsyncStub
         stub = operators_grpc.TableOperatorServiceStub(self.channel)
-        opening = operators.OpenTableRequest(request_id=uuid7(), spec=_spec())
-        await _patiently(lambda: stub.OpenTable(opening, **self._as(SUPERVISOR)))
+        opening = operators.OpenTableRequest(request_id=uuid7(), spec=table_spec(TABLE))
+        await patiently(lambda: stub.OpenTable(opening, **self._as(SUPERVISOR)))
         gate = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._fund(gate, number) for number in range(ACCOUNTS)))
 
@@ -91,7 +91,7 @@ class Desk:
             return await stub.OpenRound(fresh, **self._as(SUPERVISOR))
 
         # Refused while the shoe is not there; a refusal is an outcome, so each try has its own id.
-        opened = await _patiently(open_it, grpc.StatusCode.FAILED_PRECONDITION)
+        opened = await patiently(open_it, grpc.StatusCode.FAILED_PRECONDITION)
         self.round_id = opened.round_id
         return opened.round_id
 
@@ -108,7 +108,7 @@ class Desk:
         closing = operators.CloseBettingRequest(
             request_id=uuid7(), table_id=TABLE, round_id=self.round_id
         )
-        closed = await _patiently(lambda: stub.CloseBetting(closing, **self._as(SUPERVISOR)))
+        closed = await patiently(lambda: stub.CloseBetting(closing, **self._as(SUPERVISOR)))
         deadline = time.monotonic() + PATIENCE_S
         at_least = closed.position
         while True:
@@ -124,7 +124,7 @@ class Desk:
         stub: partners_grpc.PartnerServiceAsyncStub
         stub = partners_grpc.PartnerServiceStub(self.channel)
         asking = partners.GetRoundRequest(round_id=self.round_id, at_least=at_least)
-        return await _patiently(lambda: stub.GetRound(asking, **self._as(f"partner:{PARTNER}")))
+        return await patiently(lambda: stub.GetRound(asking, **self._as(f"partner:{PARTNER}")))
 
     async def _fund(self, gate: asyncio.Semaphore, number: int) -> None:
         stub: wallets_grpc.WalletServiceAsyncStub = wallets_grpc.WalletServiceStub(self.channel)
@@ -138,8 +138,8 @@ class Desk:
         )
         sender = self._as(f"partner:{PARTNER}")
         async with gate:
-            await _patiently(lambda: stub.OpenAccount(opening, **sender))
-            await _patiently(lambda: stub.Deposit(deposit, **sender))
+            await patiently(lambda: stub.OpenAccount(opening, **sender))
+            await patiently(lambda: stub.Deposit(deposit, **sender))
 
     def _as(self, actor: str) -> dict[str, Any]:
         return {"metadata": self.metadata(actor), "timeout": CALL_S}
@@ -168,7 +168,7 @@ async def bench_fleet(folder: Path, data: Path) -> AsyncIterator[BenchFleet]:
             yield BenchFleet(one, address, data / "tokens.hashed.json", desk)
 
 
-async def _patiently(call: Callable[[], Awaitable[T]], *also: grpc.StatusCode) -> T:
+async def patiently(call: Callable[[], Awaitable[T]], *also: grpc.StatusCode) -> T:
     """Call, and call again while the outcome is unknown, or refused with a code of `also`.
 
     Raises BenchFailed."""
@@ -188,10 +188,10 @@ async def _patiently(call: Callable[[], Awaitable[T]], *also: grpc.StatusCode) -
         await asyncio.sleep(PAUSE_S)
 
 
-def _spec() -> spec_pb2.TableSpec:
+def table_spec(table_id: str) -> spec_pb2.TableSpec:
     """An operator's table: betting stays open until it is closed."""
     return spec_pb2.TableSpec(
-        table_id=TABLE,
+        table_id=table_id,
         currency_code=CURRENCY,
         rule_set=baccarat_1(),
         limits=[

@@ -38,6 +38,10 @@ def test_everything_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert set(told[name]) == games
         assert min(told[name].values()) > 0
     assert told["live_odds_ms"] > 0
+    assert set(told["settle_seconds"]) == {"20", "200"}
+    assert min(told["settle_seconds"].values()) > 0
+    assert told["other_table_p99_ms"] > 0
+    assert told["other_table_p99_ms_voided"] > 0
     assert set(told["ratios"]) == {"place_bets/echo", "place_bets/sql"}
     assert not list(tmp_path.iterdir()), "what was measured on is removed again"
 
