@@ -5,6 +5,7 @@ from __future__ import annotations
 from sabot.audit.v1 import audit_service_pb2
 from services.audit.auditor import Auditor
 from services.audit.domain.core import CORE
+from services.audit.fact_checker import FactChecker
 from services.audit.ledger_check import LedgerCheck
 from services.audit.measures import measure_audit
 from services.audit.seal_keys import load_or_create_signer
@@ -31,11 +32,12 @@ OBSERVED = (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT)
 
 
 def parts(settings: ServiceSettings) -> Parts:
-    """Deciding everything again, and snapshots."""
+    """Deciding everything again, snapshots, seals, and facts that are looked up."""
     snapshots = Snapshots(SnapshotFolder(settings.data / "snapshots"))
     signer = load_or_create_signer(settings.seal_key_file or settings.data / "seal_keys.json")
     check = LedgerCheck()
     sealer = Sealer(settings.cell, TreeFile(settings.data / "seals" / settings.name), signer)
+    checker = FactChecker()
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
         del projector, metrics
@@ -46,9 +48,9 @@ def parts(settings: ServiceSettings) -> Parts:
         core=CORE,
         serve=serve,
         observed=OBSERVED,
-        shells=[sealer],
+        shells=[sealer, checker],
         listeners=[sealer, check],
-        background=[snapshots.run],
+        background=[snapshots.run, checker.run],
         measure=lambda process, metrics: measure_audit(
             process, sealer, check, len(OBSERVED), metrics
         ),

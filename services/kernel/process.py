@@ -80,7 +80,7 @@ class Process:
         tracing: Tracing | None = None,
         log_advice: str = "",
     ) -> None:
-        self._log = log
+        self.log = log
         self._writer = writer
         self._clock = clock
         self._alarm = alarm
@@ -144,7 +144,7 @@ class Process:
         Raises LogBroken where the log is not what it was, LogUnavailable where it cannot be
         read."""
         self.stopped = asyncio.get_running_loop().create_future()
-        last = (await self._log.info(wait_s=5.0)).last_sequence
+        last = (await self.log.info(wait_s=5.0)).last_sequence
         noted = self._witness.read() if self._witness else None
         for snapshot_set in (*snapshots, None):
             if await self._recovered(snapshot_set, last, noted):
@@ -224,7 +224,7 @@ class Process:
 
     @property
     def cell(self) -> str:
-        return self._log.cell
+        return self.log.cell
 
     @property
     def position(self) -> Position:
@@ -379,7 +379,7 @@ class Process:
     # ---- reading -------------------------------------------------------------------------------
 
     async def _read_loop(self) -> None:
-        messages = self._log.read(self.folding.reader.state.sequence)
+        messages = self.log.read(self.folding.reader.state.sequence)
         try:
             async for batch in messages:
                 now = self._now()
@@ -456,7 +456,7 @@ class Process:
             read_before = self._folded
             asked_at = self._now()
             try:
-                info = await self._log.info(wait_s=1.0)
+                info = await self.log.info(wait_s=1.0)
             except LogUnavailable:
                 pass
             else:

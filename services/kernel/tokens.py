@@ -195,6 +195,8 @@ DEMO_CALLERS = (
     Caller(partner="south"),
     Caller(operator="dana", roles=frozenset({Role.DEALER})),
     Caller(operator="sam", roles=frozenset({Role.DEALER, Role.SUPERVISOR})),
+    # A second supervisor: whoever proposes a correction cannot approve it.
+    Caller(operator="rosa", roles=frozenset({Role.SUPERVISOR})),
     Caller(operator="ada", roles=frozenset({Role.AUDITOR})),
     Caller(operator="vera", roles=frozenset({Role.VIEWER})),
     Caller(operator="wheel-7", roles=frozenset({Role.DEVICE})),

@@ -1,4 +1,5 @@
-"""Settlement's projection: what every account was paid in every round."""
+"""Settlement's projection: what every account was paid in every round, and what is needed to settle
+a round again."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from services.kernel.databases import KeyInteger, position_key
 from services.kernel.event import Event
 from services.kernel.projection_store import positions_table
 from services.kernel.row_changes import Changes
+from services.settlement.fact_rows import fact_tables, keep_fact
 
 METADATA = MetaData()
 positions_table(METADATA)
@@ -40,6 +42,9 @@ SETTLED_ROUNDS = Table(
 )
 """One row for each `RoundSettled`."""
 
+FACTS, RULES = fact_tables(METADATA)
+"""One row for each fact of a round but `BetsSettled`; one for each `TableOpened`."""
+
 
 class SettlementProjection:
     """Folds the cell's log into settlements. It keeps nothing in memory."""
@@ -55,6 +60,7 @@ class SettlementProjection:
         """Fold events into row changes."""
         for event in events:
             body = event.body
+            keep_fact(event, FACTS, RULES, changes)
             if isinstance(body, BetsSettled):
                 key = position_key(event.position)
                 changes[SETTLEMENTS].insert(
@@ -64,7 +70,7 @@ class SettlementProjection:
                         "round_id": body.round_id,
                         "partner": body.partner_id,
                         "account_id": body.account_id,
-                        "body": body.SerializeToString(),
+                        "body": body.SerializeToString(deterministic=True),
                     },
                 )
             elif isinstance(body, RoundSettled):

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from sqlalchemy import exists, select, tuple_
+from collections.abc import Sequence
+from typing import Any
 
+from sqlalchemy import Select, exists, select, tuple_
+
+from sabot.settlement.v1.correction_events_pb2 import BetsCorrected
 from sabot.settlement.v1.events_pb2 import BetsSettled, RoundSettled
+from sabot.table.v1.events_pb2 import RoundOpened, TableOpened
+from services.kernel.databases import position_of_key
+from services.kernel.event import Position
 from services.kernel.projection_reads import ProjectionReads
-from services.settlement.projection import SETTLED_ROUNDS, SETTLEMENTS
+from services.kernel.projections import ProjectionUnavailable
+from services.settlement.projection import FACTS, RULES, SETTLED_ROUNDS, SETTLEMENTS
+from services.settlement.queries import Fact
 
 MAX_PAGE = 500
 """Accounts of a page at most. Whoever puts them into one message minds its size: one may hold 500
 bets of about 80 bytes."""
+
+
+FACTS_WAIT_S = 10.0
+"""How long a projection that is behind is waited for."""
+_BETS_CORRECTED = str(BetsCorrected.DESCRIPTOR.full_name)
+_BETS_SETTLED = str(BetsSettled.DESCRIPTOR.full_name)
+_ROUND_OPENED = str(RoundOpened.DESCRIPTOR.full_name)
+_ROUND_SETTLED = str(RoundSettled.DESCRIPTOR.full_name)
+_TABLE_OPENED = str(TableOpened.DESCRIPTOR.full_name)
 
 
 class SqlSettlementQueries(ProjectionReads):
@@ -55,3 +73,50 @@ class SqlSettlementQueries(ProjectionReads):
             bets=row["bets"],
             rule_set_hash=row["rule_set_hash"],
         )
+
+    async def corrections(
+        self, round_id: str, accounts: Sequence[tuple[str, str]]
+    ) -> list[BetsCorrected]:
+        """See `SettlementQueries.corrections`."""
+        row = FACTS.c
+        query = (
+            select(row.body)
+            .where(row.round_id == round_id, row.type == _BETS_CORRECTED)
+            .where(tuple_(row.partner, row.account_id).in_(accounts))
+            .order_by(row.position)
+        )
+        return [BetsCorrected.FromString(one["body"]) for one in await self._rows(query)]
+
+    async def facts(self, round_id: str) -> list[Fact]:
+        """See `SettlementQueries.facts`."""
+        told = FACTS.c
+        query = select(told.position, told.type, told.body).where(told.round_id == round_id)
+        found = [Fact(position_of_key(one[0]), one[1], one[2]) for one in await self._pairs(query)]
+        opened = next((one for one in found if one.type == _ROUND_OPENED), None)
+        if opened is None or not any(one.type == _ROUND_SETTLED for one in found):
+            return []
+        paid = SETTLEMENTS.c
+        settled = select(paid.position, paid.body).where(paid.round_id == round_id)
+        found += [
+            Fact(position_of_key(one[0]), _BETS_SETTLED, one[1])
+            for one in await self._pairs(settled)
+        ]
+        body = RoundOpened.FromString(opened.body)
+        rules = RULES.c
+        governing = select(rules.position, rules.body).where(
+            rules.table_id == body.table_id, rules.revision == body.revision
+        )
+        found += [
+            Fact(position_of_key(one[0]), _TABLE_OPENED, one[1])
+            for one in await self._pairs(governing)
+        ]
+        return sorted(found)
+
+    async def facts_at(self, round_id: str, position: Position) -> list[Fact]:
+        """The same, once the projection has read up to a position."""
+        if not await self.reached(position, FACTS_WAIT_S):
+            raise ProjectionUnavailable(f"projection settlement has not read up to {position}")
+        return await self.facts(round_id)
+
+    async def _pairs(self, query: Select[Any]) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for row in await self._rows(query)]

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from sabot.settlement.v1.correction_events_pb2 import BetsCorrected
 from sabot.settlement.v1.events_pb2 import BetsSettled
 from services.kernel.event import Position
+
+
+class Fact(NamedTuple):
+    """A fact of a closed round, as the log has it."""
+
+    position: Position
+    type: str
+    body: bytes
 
 
 class SettlementQueries(Protocol):
@@ -26,4 +35,15 @@ class SettlementQueries(Protocol):
     ) -> Sequence[BetsSettled] | None:
         """How accounts were settled in a round, by (partner, account), of one partner only where
         named, and only those after the pair `after`. None where no such round was settled."""
+        ...
+
+    async def corrections(
+        self, round_id: str, accounts: Sequence[tuple[str, str]]
+    ) -> Sequence[BetsCorrected]:
+        """How the settlement of these accounts, each (partner, account), was corrected in a round,
+        in the log's order."""
+        ...
+
+    async def facts(self, round_id: str) -> Sequence[Fact]:
+        """All facts of a round that was settled, in the log's order; empty where it was not."""
         ...

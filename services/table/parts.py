@@ -8,13 +8,15 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 
 from sabot.partner.v1 import partner_service_pb2
-from sabot.table.v1 import odds_service_pb2, operator_service_pb2
+from sabot.table.v1 import correction_service_pb2, odds_service_pb2, operator_service_pb2
 from sabot.wallet.v1 import ledger_service_pb2, wallet_service_pb2
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry import Metrics
+from services.table.correction_queries import CorrectionQueries
+from services.table.correction_servicer import CorrectionServicer
 from services.table.domain.core import CORE
 from services.table.front_door import LedgerFrontDoor, WalletFrontDoor
 from services.table.odds_servicer import OddsServicer
@@ -46,6 +48,10 @@ def parts(settings: ServiceSettings) -> Parts:
             (
                 operator_service_pb2.DESCRIPTOR.services_by_name["TableOperatorService"],
                 TableOperatorServicer(process, queries),
+            ),
+            (
+                correction_service_pb2.DESCRIPTOR.services_by_name["CorrectionService"],
+                CorrectionServicer(process, queries, CorrectionQueries(projector)),
             ),
             (
                 odds_service_pb2.DESCRIPTOR.services_by_name["OddsService"],

@@ -37,6 +37,12 @@ from services.kernel.event import Event
 from services.kernel.projection_store import positions_table
 from services.kernel.request_rows import RequestKinds, RequestRows, request_tables
 from services.kernel.row_changes import Changes, Row
+from services.table.correction_rows import (
+    CORRECTION_CHANGES,
+    CORRECTION_REQUESTS,
+    correction_tables,
+    keep_correction,
+)
 from services.table.outcome_view import OUTCOME_CHANGES, follow_outcome, told_cards
 from services.table.round_view import laid_out
 from services.table.seats_view import SEAT_CHANGES, follow_seats, is_further
@@ -55,6 +61,7 @@ REQUEST_KINDS = RequestKinds(
         table.VoidRound: "",
         orders.CorrectCard: "",
         orders.CorrectOutcome: "",
+        **CORRECTION_REQUESTS,
         wallet.OpenAccount: "",
         wallet.CloseAccount: "",
         wallet.BlockAccount: "",
@@ -155,6 +162,8 @@ BETS = Table(
     Column("placed", KeyInteger, nullable=False),
     Column("number", SmallInteger, nullable=False),
     Column("changed", KeyInteger, nullable=False),
+    # A serialised partner.v1.BetCorrection.
+    Column("correction", LargeBinary),
     Index("bets_by_account", "partner", "account_id", "placed", "number"),
     Index("bets_by_placing", "placed", "number"),
     Index("bets_by_partner", "partner", "placed", "number"),
@@ -162,6 +171,8 @@ BETS = Table(
     Index("bets_by_change", "partner", "changed"),
 )
 """One row a bet. `placed` and `number`: key of its `BetsPlaced` and its place there, from 0."""
+
+CORRECTIONS, CORRECTED_ROUNDS = correction_tables(METADATA)
 
 OVER = (partner_v1.ROUND_STATE_PAID, partner_v1.ROUND_STATE_RETURNED)
 """States of rounds to which nothing happens any more."""
@@ -207,6 +218,7 @@ class TableProjection:
             wallet.StakeReturned: self._stake_returned,
             settlement.BetsSettled: self._bets_settled,
             table.ActionTaken: self._action_taken,
+            **dict.fromkeys(CORRECTION_CHANGES, _corrected),
             **dict.fromkeys(OUTCOME_CHANGES, self._outcome_changed),
             **dict.fromkeys(SEAT_CHANGES - {table.ActionTaken}, self._seats_changed),
         }
@@ -413,6 +425,7 @@ class TableProjection:
                     "placed": key,
                     "number": number,
                     "changed": key,
+                    "correction": None,
                 },
             )
 
@@ -471,3 +484,7 @@ class TableProjection:
                     "changed": changed,
                 },
             )
+
+
+def _corrected(event: Event, body: Any, changes: Changes) -> None:
+    keep_correction(event, body, changes, CORRECTIONS, CORRECTED_ROUNDS, BETS)

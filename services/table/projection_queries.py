@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -20,13 +21,14 @@ from sabot.partner.v1.partner_service_pb2 import (
     PlacedBet,
     RequestOutcome,
     Round,
+    RoundCorrection,
 )
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.databases import position_key, position_of_key
 from services.kernel.event import Position
-from services.kernel.projection_reads import ProjectionReads
 from services.kernel.request_rows import oneof_fields
+from services.table.correction_queries import CorrectedRounds
 from services.table.projection import BETS, REQUESTS, ROUNDS
 from services.table.roads import mark_road
 from services.table.round_view import laid_out
@@ -65,18 +67,25 @@ class BadPageKey(ValueError):
     """A page key that no page ended with."""
 
 
-class SqlTableQueries(ProjectionReads):
+class SqlTableQueries(CorrectedRounds):
     """Reads of the projection. Every method may raise ProjectionUnavailable."""
 
     async def round(self, round_id: str) -> Round | None:
         """A round as everyone may see it, or None."""
         rows = await self._rows(select(ROUNDS).where(ROUNDS.c.round_id == round_id))
-        return _round(rows[0]) if rows else None
+        return (await self._shown(rows))[0] if rows else None
 
     async def rounds_of_shoe(self, shoe_id: str) -> list[Round]:
         """Every round that was dealt from a shoe, or is being, in order; none: no such shoe."""
         query = select(ROUNDS).where(ROUNDS.c.shoe_id == shoe_id).order_by(ROUNDS.c.opened)
-        return [_round(row) for row in await self._rows(query.limit(MAX_PAGE))]
+        return await self._shown(await self._rows(query.limit(MAX_PAGE)))
+
+    async def _shown(self, rows: Sequence[RowMapping]) -> list[Round]:
+        """Rounds with what they have come to by corrections."""
+        if not rows:
+            return []
+        corrected = await self.corrected([row["round_id"] for row in rows])
+        return [_round(row, corrected.get(row["round_id"])) for row in rows]
 
     async def rounds(
         self, limit: int, before: str | None = None, table_id: str | None = None
@@ -88,7 +97,9 @@ class SqlTableQueries(ProjectionReads):
             query = query.where(ROUNDS.c.table_id == table_id)
         if before is not None:
             query = query.where(ROUNDS.c.opened < _numbers(before, 1)[0])
-        return [(str(row["opened"]), _round(row)) for row in await self._rows(query)]
+        rows = await self._rows(query)
+        shown = await self._shown(rows)
+        return [(str(row["opened"]), one) for row, one in zip(rows, shown, strict=True)]
 
     async def bets(
         self,
@@ -173,7 +184,7 @@ def _time(time_us: int) -> Timestamp:
     return Timestamp(seconds=time_us // 1_000_000, nanos=time_us % 1_000_000 * 1_000)
 
 
-def _round(row: RowMapping) -> Round:
+def _round(row: RowMapping, correction: RoundCorrection | None) -> Round:
     found = Round(
         round_id=row["round_id"],
         table_id=row["table_id"],
@@ -192,6 +203,8 @@ def _round(row: RowMapping) -> Round:
     found.tosses.extend(outcomes.tosses)
     found.corrected = outcomes.corrected
     found.MergeFromString(row["seats"] or b"")
+    if correction is not None:
+        found.correction.CopyFrom(correction)
     if row["result"] is not None:
         found.result.MergeFromString(row["result"])
         mark_road(found, row["ace"])
@@ -223,6 +236,8 @@ def _bet(row: RowMapping) -> PlacedBet:
     if row["state"] == BET_STATE_SETTLED:
         found.commission.currency_code = currency_code
         found.commission.minor_units = row["commission_minor"]
+    if row["correction"] is not None:
+        found.correction.MergeFromString(row["correction"])
     return found
 
 

@@ -45,6 +45,12 @@ class ShoeRoads:
         self._results[view.round_id] = view.road if view.HasField("road") else None
         self._drawn = None
 
+    def forget(self, round_id: str) -> None:
+        """A round has come to something else: it must be taken anew, with those before it."""
+        if self._results.pop(round_id, None) is not None:
+            self.complete = False
+            self._drawn = None
+
     def begin_with(self, rounds: Iterable[partners.Round]) -> None:
         """Take what was before: the shoe's rounds up to one of those that were fed, or behind."""
         fed, self._results = self._results, {}
@@ -65,7 +71,8 @@ class ShoeRoads:
 def mark_road(view: partners.Round, ace: int) -> None:
     """Say what a round with a result adds to the roads of its shoe. `ace`: where the ace stands by
     its rules, a `sabot.rules.v1.AceRank`."""
-    outcome = outcome_of(view.result, ace) if view.state in _STANDING else None
+    result = view.correction.result if view.HasField("correction") else view.result
+    outcome = outcome_of(result, ace) if view.state in _STANDING else None
     if outcome is None:
         view.ClearField("road")
         return

@@ -10,8 +10,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.shoe.v1 import events_pb2 as shoes
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as tables
 from services.kernel.event import Event
+from services.table.correction_rows import round_correction
 from services.table.domain.state import Phase, Round, Table
 from services.table.outcome_view import OUTCOME_CHANGES, follow_outcome, told_cards
 from services.table.roads import mark_road
@@ -26,6 +28,7 @@ CHANGES: frozenset[type[Message]] = frozenset(
         tables.ResultAccepted,
         tables.RoundVoided,
         tables.RoundClosed,
+        corrections.ResultCorrected,
         shoes.CardsDealt,
         *OUTCOME_CHANGES,
         *SEAT_CHANGES,
@@ -100,6 +103,9 @@ def _follow_round(view: partners.Round, event: Event, ace: int) -> None:
         case tables.RoundClosed():
             paid = body.end == tables.ROUND_END_PAID
             view.state = partners.ROUND_STATE_PAID if paid else partners.ROUND_STATE_RETURNED
+        case corrections.ResultCorrected():
+            view.correction.CopyFrom(round_correction(event, body))
+            mark_road(view, ace)
         case shoes.CardsDealt():
             show_cards(view, told_cards(body))
         case _:

@@ -20,7 +20,9 @@ from google.protobuf.message import Message
 from sabot.audit.v1 import events_pb2 as audits
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.partner.v1 import partner_service_pb2 as partners
+from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.settlement.v1 import events_pb2 as settlements
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.call import position_message, position_text, seal_token
@@ -241,6 +243,8 @@ class LiveTables:
             missed = self._missed.get(table_id)
             if missed is not None:
                 missed.append(event)
+            if isinstance(body, corrections.ResultCorrected) and table_id in self._roads:
+                self._roads[table_id].forget(round_id)
             if table_id in self._rings:
                 self._rings[table_id].restart(event.position)
             return
@@ -363,6 +367,7 @@ BET_CHANGES: frozenset[type[Message]] = frozenset(
         wallets.StakeDeclined,
         wallets.StakeReturned,
         settlements.BetsSettled,
+        settled_again.BetsCorrected,
     )
 )
 """The events after which some bet of a partner stands differently."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sabot.wallet.v1 import ledger_service_pb2, wallet_service_pb2
+from sabot.wallet.v1 import ledger_service_pb2, receivable_service_pb2, wallet_service_pb2
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
 from services.kernel.projections import Projector
@@ -14,6 +14,7 @@ from services.wallet.ledger_queries import SqlLedgerQueries
 from services.wallet.ledger_servicer import LedgerServicer
 from services.wallet.projection import WalletProjection
 from services.wallet.projection_queries import SqlWalletQueries
+from services.wallet.receivable_servicer import ReceivableServicer
 from services.wallet.servicer import WalletServicer
 
 
@@ -28,8 +29,11 @@ def parts(settings: ServiceSettings) -> Parts:
         books = Books(SqlLedgerQueries(projector))
         accounts = wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"]
         ledger = ledger_service_pb2.DESCRIPTOR.services_by_name["LedgerService"]
+        queries = SqlWalletQueries(projector)
+        owed = receivable_service_pb2.DESCRIPTOR.services_by_name["ReceivableService"]
         return [
-            (accounts, WalletServicer(process, SqlWalletQueries(projector), books)),
+            (accounts, WalletServicer(process, queries, books)),
+            (owed, ReceivableServicer(process, queries)),
             (ledger, LedgerServicer(process, books)),
         ]
 

@@ -9,6 +9,7 @@ from sqlalchemy import Column, SmallInteger, Table, Text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2 as wallet_service
 from services.kernel.databases import KeyInteger, position_key
@@ -27,6 +28,8 @@ REQUEST_KINDS = RequestKinds(
         wallets.UnblockAccount: "",
         wallets.Deposit: "",
         wallets.Withdraw: "",
+        corrections.SettleReceivable: "",
+        corrections.SetShortfallPolicy: "",
     },
     onward={wallets.DepositRequested: "limits", limits.DepositApproved: "wallet"},
     refusals=frozenset((wallets.AccountRequestDeclined,)),

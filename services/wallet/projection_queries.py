@@ -56,7 +56,10 @@ def _outcome(row: RowMapping) -> RequestOutcome:
         return RequestOutcome(pending=True)
     if name == _FAILED:
         failed = InputFailed.FromString(row["outcome_body"])
-        body: Any = _FAILING[failed.input_type].FromString(failed.input_body)
+        failing = _FAILING.get(failed.input_type)
+        if failing is None:
+            return RequestOutcome()  # An operator's order: nothing is set.
+        body: Any = failing.FromString(failed.input_body)
         return RequestOutcome(
             account_declined=wallets.AccountRequestDeclined(
                 request_id=row["request_id"],

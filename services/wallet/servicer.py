@@ -149,6 +149,7 @@ class WalletServicer:
         return wallets.GetBalanceResponse(
             available=Money(currency_code=code, minor_units=account.available_minor),
             reserved=Money(currency_code=code, minor_units=account.reserved_minor),
+            owed=Money(currency_code=code, minor_units=account.owed_minor),
             state=_STATES[account.standing],
             position=position_message(self._edge.position),
         )

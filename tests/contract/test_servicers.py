@@ -20,8 +20,13 @@ from sabot.partner.v1 import partner_service_pb2
 from sabot.rules.v1 import rules_service_pb2
 from sabot.settlement.v1 import settlement_service_pb2
 from sabot.shoe.v1 import floor_service_pb2, shoe_service_pb2
-from sabot.table.v1 import odds_service_pb2, operator_service_pb2
-from sabot.wallet.v1 import events_pb2, ledger_service_pb2, wallet_service_pb2
+from sabot.table.v1 import correction_service_pb2, odds_service_pb2, operator_service_pb2
+from sabot.wallet.v1 import (
+    events_pb2,
+    ledger_service_pb2,
+    receivable_service_pb2,
+    wallet_service_pb2,
+)
 from services.audit.servicer import AuditServicer
 from services.kernel.call import EVERY_ROLE, Access
 from services.kernel.edge import EdgeBusy
@@ -32,12 +37,14 @@ from services.rules.servicer import RulesServicer
 from services.settlement.servicer import SettlementServicer
 from services.shoe.floor_servicer import FloorServicer
 from services.shoe.servicer import ShoeServicer
+from services.table.correction_servicer import CorrectionServicer
 from services.table.front_door import LedgerFrontDoor, WalletFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.servicer import PartnerServicer
 from services.wallet.domain.state import WalletState
 from services.wallet.ledger_servicer import LedgerServicer
+from services.wallet.receivable_servicer import ReceivableServicer
 from services.wallet.servicer import WalletServicer
 from tests.unit.fake_edge import FakeEdge, FakeQueries, unopened_books
 
@@ -55,6 +62,8 @@ SERVED: list[tuple[Any, str, type]] = [
     (shoe_service_pb2, "ShoeService", ShoeServicer),
     (floor_service_pb2, "FloorService", FloorServicer),
     (settlement_service_pb2, "SettlementService", SettlementServicer),
+    (correction_service_pb2, "CorrectionService", CorrectionServicer),
+    (receivable_service_pb2, "ReceivableService", ReceivableServicer),
     (audit_service_pb2, "AuditService", AuditServicer),
 ]
 METHODS = [
@@ -96,6 +105,13 @@ ROLES_NAMED = {
     "GetOrder": set(Role),
     "GetTrialBalance": set(EVERY_ROLE),
     "GetExposure": set(EVERY_ROLE),
+    "PreviewCorrection": {Role.SUPERVISOR, Role.AUDITOR},
+    "ProposeCorrection": {Role.SUPERVISOR},
+    "ApproveCorrection": {Role.SUPERVISOR},
+    "GetCorrection": set(EVERY_ROLE),
+    "ListCorrections": set(EVERY_ROLE),
+    "SetShortfallPolicy": {Role.SUPERVISOR},
+    "SettleReceivable": {Role.SUPERVISOR},
 }
 """Methods that only operators may call, with the roles that the protos name."""
 

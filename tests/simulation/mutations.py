@@ -67,7 +67,7 @@ def settles_twice_after_a_crash(patch: pytest.MonkeyPatch) -> Cores:
     async def start_and_send_again(self: Process, *args: Any) -> None:
         await start(self, *args)
         replica = self.folding.replicas.get("settlement")
-        log = self._log
+        log = self.log
         assert isinstance(log, MemoryLog)
         last = [one for one in log.store.entries() if one.subject.endswith("settlement.out")]
         if replica is not None and last:

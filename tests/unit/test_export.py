@@ -86,7 +86,7 @@ def exported(folder: Path, signer: Signer = OWNER, seed: int = 1) -> Export:
                 await cell.play(1, ["ann"])
                 await seal(cell, tree, signer)
             await cell.play(1, ["ann"])
-            await export_log(cell.process._log, path, lambda _: None)
+            await export_log(cell.process.log, path, lambda _: None)
 
     run_virtual(main())
     raw = path.read_bytes()

@@ -19,6 +19,7 @@ from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.rules.v1 import rule_set_pb2
 from sabot.rules.v1 import rules_service_pb2 as rules
+from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.settlement.v1 import events_pb2 as settled
 from sabot.settlement.v1 import settlement_service_pb2 as settlements
 from sabot.shoe.v1 import shoe_service_pb2 as shoes
@@ -35,6 +36,7 @@ from services.kernel.tokens import Caller, Role
 from services.limits.domain.state import LimitsState, StakeLimits, TableLimits
 from services.limits.servicer import LimitsServicer
 from services.rules.servicer import RulesServicer
+from services.settlement.queries import Fact
 from services.settlement.servicer import SettlementServicer
 from services.shoe.domain.state import OpenedCard, Shoe, ShoeState
 from services.shoe.servicer import ShoeServicer
@@ -310,15 +312,30 @@ class Settled:
             and (after is None or (each.partner_id, each.account_id) > after)
         ][:limit]
 
+    async def corrections(
+        self, round_id: str, accounts: Sequence[tuple[str, str]]
+    ) -> Sequence[settled_again.BetsCorrected]:
+        return [
+            settled_again.BetsCorrected(round_id=round_id, partner_id=partner, account_id=account)
+            for partner, account in accounts
+            if account == "a"
+        ]
+
+    async def facts(self, round_id: str) -> Sequence[Fact]:
+        del round_id
+        return ()
+
 
 @pytest.mark.parametrize(("call", "count"), [(NORTH, 2), (SOUTH, 2), (SAM, 4)])
 async def test_a_settlement_is_paged_and_partners_see_their_own(call: Call, count: int) -> None:
-    servicer = SettlementServicer(Settled())
+    servicer = SettlementServicer(Settled(), lambda: Settled.position)
     request = settlements.GetSettlementRequest(round_id="t1-7", page_size=1)
     seen = []
     while True:
         page = await servicer.get_settlement(request, call)
         seen += [(each.partner_id, each.account_id) for each in page.accounts]
+        again = [(each.partner_id, each.account_id) for each in page.corrections]
+        assert again == [who for who in seen[-1:] if who[1] == "a"]
         if not page.next_page_token:
             break
         request.page_token = page.next_page_token
@@ -329,7 +346,7 @@ async def test_a_settlement_is_paged_and_partners_see_their_own(call: Call, coun
 
 async def test_no_round_no_settlement() -> None:
     with pytest.raises(Refused) as caught:
-        await SettlementServicer(Settled()).get_settlement(
+        await SettlementServicer(Settled(), lambda: Settled.position).get_settlement(
             settlements.GetSettlementRequest(round_id="t1-8"), NORTH
         )
     assert caught.value.reason.name == "ROUND_NOT_FOUND"

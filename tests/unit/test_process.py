@@ -143,7 +143,7 @@ def test_a_cut_off_process_takes_no_inputs_and_answers_unknown() -> None:
     async def main() -> None:
         cell = Cell()
         process = await cell.process("a", [TABLE, LIMITS])
-        process._log.cut_off(10.0)  # type: ignore[attr-defined]  # the memory log's
+        process.log.cut_off(10.0)  # type: ignore[attr-defined]  # the memory log's
         with pytest.raises(OutcomeUnknown):
             await submit(process, "unknown", wait_s=1.0)
         with pytest.raises(EdgeNotReady, match="not at the head"):

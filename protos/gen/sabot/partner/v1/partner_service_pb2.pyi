@@ -19,9 +19,11 @@ from sabot.settlement.v1 import events_pb2 as _events_pb2_4
 from sabot.shoe.v1 import events_pb2 as _events_pb2_1
 from sabot.shoe.v1 import floor_events_pb2 as _floor_events_pb2_1
 from sabot.table.v1 import bet_pb2 as _bet_pb2
+from sabot.table.v1 import correction_events_pb2 as _correction_events_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2_2
 from sabot.table.v1 import floor_events_pb2 as _floor_events_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
+from sabot.wallet.v1 import correction_events_pb2 as _correction_events_pb2_1
 from sabot.wallet.v1 import events_pb2 as _events_pb2_5
 import builtins as _builtins
 import sys
@@ -329,6 +331,7 @@ class Round(_message.Message):
     ROAD_FIELD_NUMBER: _builtins.int
     TOSSES_FIELD_NUMBER: _builtins.int
     CORRECTED_FIELD_NUMBER: _builtins.int
+    CORRECTION_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
     DEALER_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
@@ -378,6 +381,12 @@ class Round(_message.Message):
         """The spins of a wheel, or the rolls of dice, so far: those that did not count too."""
 
     @_builtins.property
+    def correction(self) -> Global___RoundCorrection:
+        """Set where the round was corrected after it was paid: what it has come to by that. `result` stays what was
+        accepted first; `road` follows what holds now.
+        """
+
+    @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___Seat]:
         """Blackjack: the seats that somebody holds while bets are taken (not in GetRound), then those that
         were dealt; ascending.
@@ -413,14 +422,15 @@ class Round(_message.Message):
         road: _roads_pb2.RoadResult | None = ...,
         tosses: _abc.Iterable[Global___Toss] | None = ...,
         corrected: _builtins.bool = ...,
+        correction: Global___RoundCorrection | None = ...,
         seats: _abc.Iterable[Global___Seat] | None = ...,
         dealer: Global___SeatHand | None = ...,
         turn: Global___Turn | None = ...,
         hole_look: Global___HoleLook | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "dealer", b"dealer", "hole_look", b"hole_look", "open_time", b"open_time", "result", b"result", "road", b"road", "turn", b"turn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "correction", b"correction", "dealer", b"dealer", "hole_look", b"hole_look", "open_time", b"open_time", "result", b"result", "road", b"road", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "dealer", b"dealer", "hole_look", b"hole_look", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "seats", b"seats", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "turn", b"turn", "void_reason", b"void_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "close_time", b"close_time", "corrected", b"corrected", "correction", b"correction", "dealer", b"dealer", "hole_look", b"hole_look", "number", b"number", "open_time", b"open_time", "result", b"result", "road", b"road", "round_id", b"round_id", "round_in_shoe", b"round_in_shoe", "seats", b"seats", "shoe_id", b"shoe_id", "state", b"state", "suspended", b"suspended", "table_id", b"table_id", "tosses", b"tosses", "turn", b"turn", "void_reason", b"void_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -451,6 +461,48 @@ class HoleLook(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HoleLook: _TypeAlias = HoleLook  # noqa: Y015
+
+@_typing.final
+class RoundCorrection(_message.Message):
+    """What a round came to when it was corrected after it was paid."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    VOIDED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    CORRECT_TIME_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Which outcome of the round it is, from 1."""
+    voided: _builtins.bool
+    """Whether the round does not count, and every stake went back."""
+    reason: _events_pb2_2.RoundReason.ValueType
+    """Why."""
+    @_builtins.property
+    def result(self) -> _events_pb2.Result:
+        """The result that holds now; absent where the round does not count."""
+
+    @_builtins.property
+    def correct_time(self) -> _timestamp_pb2.Timestamp:
+        """When, by the log."""
+
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        result: _events_pb2.Result | None = ...,
+        voided: _builtins.bool = ...,
+        reason: _events_pb2_2.RoundReason.ValueType = ...,
+        correct_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["correct_time", b"correct_time", "result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["correct_time", b"correct_time", "reason", b"reason", "result", b"result", "version", b"version", "voided", b"voided"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundCorrection: _TypeAlias = RoundCorrection  # noqa: Y015
 
 @_typing.final
 class Toss(_message.Message):
@@ -1074,6 +1126,7 @@ class PlacedBet(_message.Message):
     PLACE_FIELD_NUMBER: _builtins.int
     ANNOUNCED_FIELD_NUMBER: _builtins.int
     LINE_FIELD_NUMBER: _builtins.int
+    CORRECTION_FIELD_NUMBER: _builtins.int
     bet_id: _builtins.str
     """Its id."""
     account_id: _builtins.str
@@ -1116,6 +1169,12 @@ class PlacedBet(_message.Message):
     def position(self) -> _entry_pb2.Position:
         """Where the log says what is said here."""
 
+    @_builtins.property
+    def correction(self) -> Global___BetCorrection:
+        """Set where its round was corrected after it was paid, and the bet came to something else by it: all that is
+        said above is what holds now, and this is what held before.
+        """
+
     def __init__(
         self,
         *,
@@ -1135,14 +1194,61 @@ class PlacedBet(_message.Message):
         place: _builtins.str = ...,
         announced: _builtins.str = ...,
         line: _builtins.str = ...,
+        correction: Global___BetCorrection | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "payout", b"payout", "place_time", b"place_time", "position", b"position", "stake", b"stake"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commission", b"commission", "correction", b"correction", "payout", b"payout", "place_time", b"place_time", "position", b"position", "stake", b"stake"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "announced", b"announced", "bet", b"bet", "bet_id", b"bet_id", "commission", b"commission", "line", b"line", "outcome", b"outcome", "payout", b"payout", "place", b"place", "place_time", b"place_time", "position", b"position", "request_id", b"request_id", "round_id", b"round_id", "stake", b"stake", "state", b"state", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "announced", b"announced", "bet", b"bet", "bet_id", b"bet_id", "commission", b"commission", "correction", b"correction", "line", b"line", "outcome", b"outcome", "payout", b"payout", "place", b"place", "place_time", b"place_time", "position", b"position", "request_id", b"request_id", "round_id", b"round_id", "stake", b"stake", "state", b"state", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlacedBet: _TypeAlias = PlacedBet  # noqa: Y015
+
+@_typing.final
+class BetCorrection(_message.Message):
+    """What a bet came to before its round was corrected the last time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    OUTCOME_BEFORE_FIELD_NUMBER: _builtins.int
+    PAYOUT_BEFORE_FIELD_NUMBER: _builtins.int
+    COMMISSION_BEFORE_FIELD_NUMBER: _builtins.int
+    LINE_BEFORE_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Which outcome of the round holds now, from 1; the one before has the number before."""
+    reason: _events_pb2_2.RoundReason.ValueType
+    """Why the round was corrected."""
+    outcome_before: _events_pb2_4.Outcome.ValueType
+    """What it came to before."""
+    line_before: _builtins.str
+    """The pay line that won before."""
+    @_builtins.property
+    def payout_before(self) -> _money_pb2.Money:
+        """All that was paid back before."""
+
+    @_builtins.property
+    def commission_before(self) -> _money_pb2.Money:
+        """Commission that was kept before."""
+
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        reason: _events_pb2_2.RoundReason.ValueType = ...,
+        outcome_before: _events_pb2_4.Outcome.ValueType = ...,
+        payout_before: _money_pb2.Money | None = ...,
+        commission_before: _money_pb2.Money | None = ...,
+        line_before: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commission_before", b"commission_before", "payout_before", b"payout_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commission_before", b"commission_before", "line_before", b"line_before", "outcome_before", b"outcome_before", "payout_before", b"payout_before", "reason", b"reason", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BetCorrection: _TypeAlias = BetCorrection  # noqa: Y015
 
 @_typing.final
 class GetRoundRequest(_message.Message):
@@ -1407,6 +1513,10 @@ class RequestOutcome(_message.Message):
     CARD_CORRECTED_FIELD_NUMBER: _builtins.int
     OUTCOME_CORRECTED_FIELD_NUMBER: _builtins.int
     CORRECTION_REJECTED_FIELD_NUMBER: _builtins.int
+    CORRECTION_PROPOSED_FIELD_NUMBER: _builtins.int
+    CORRECTION_APPROVED_FIELD_NUMBER: _builtins.int
+    SHORTFALL_POLICY_SET_FIELD_NUMBER: _builtins.int
+    RECEIVABLE_SETTLED_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
     @_builtins.property
@@ -1521,6 +1631,22 @@ class RequestOutcome(_message.Message):
     def correction_rejected(self) -> _floor_events_pb2_1.FloorRejected:
         """The shoe refused a correction."""
 
+    @_builtins.property
+    def correction_proposed(self) -> _correction_events_pb2.CorrectionProposed:
+        """A correction of a paid round was proposed."""
+
+    @_builtins.property
+    def correction_approved(self) -> _correction_events_pb2.CorrectionApproved:
+        """It was approved."""
+
+    @_builtins.property
+    def shortfall_policy_set(self) -> _correction_events_pb2_1.ShortfallPolicySet:
+        """What is done about accounts that cannot give back was set."""
+
+    @_builtins.property
+    def receivable_settled(self) -> _correction_events_pb2_1.ReceivableSettled:
+        """An account paid of what it owed."""
+
     def __init__(
         self,
         *,
@@ -1553,12 +1679,16 @@ class RequestOutcome(_message.Message):
         card_corrected: _floor_events_pb2_1.CardCorrected | None = ...,
         outcome_corrected: _floor_events_pb2_1.OutcomeCorrected | None = ...,
         correction_rejected: _floor_events_pb2_1.FloorRejected | None = ...,
+        correction_proposed: _correction_events_pb2.CorrectionProposed | None = ...,
+        correction_approved: _correction_events_pb2.CorrectionApproved | None = ...,
+        shortfall_policy_set: _correction_events_pb2_1.ShortfallPolicySet | None = ...,
+        receivable_settled: _correction_events_pb2_1.ReceivableSettled | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected", "correction_proposed", "correction_approved", "shortfall_policy_set", "receivable_settled"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 

@@ -24,10 +24,12 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
+from sabot.settlement.v1 import correction_events_pb2 as sabot_dot_settlement_dot_v1_dot_correction__events__pb2
 from sabot.settlement.v1 import events_pb2 as sabot_dot_settlement_dot_v1_dot_events__pb2
+from sabot.table.v1 import correction_events_pb2 as sabot_dot_table_dot_v1_dot_correction__events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,sabot/settlement/v1/settlement_service.proto\x12\x13sabot.settlement.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x18sabot/log/v1/entry.proto\x1a sabot/settlement/v1/events.proto\"\xb1\x01\n\x14GetSettlementRequest\x12\x32\n\x08round_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x1d\n\tpage_size\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xc8\x01(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12(\n\x08\x61t_least\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x8e\x01\n\x15GetSettlementResponse\x12\x32\n\x08\x61\x63\x63ounts\x18\x01 \x03(\x0b\x32 .sabot.settlement.v1.BetsSettled\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12(\n\x08position\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position2{\n\x11SettlementService\x12\x66\n\rGetSettlement\x12).sabot.settlement.v1.GetSettlementRequest\x1a*.sabot.settlement.v1.GetSettlementResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,sabot/settlement/v1/settlement_service.proto\x12\x13sabot.settlement.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x18sabot/log/v1/entry.proto\x1a+sabot/settlement/v1/correction_events.proto\x1a sabot/settlement/v1/events.proto\x1a&sabot/table/v1/correction_events.proto\"\xb1\x01\n\x14GetSettlementRequest\x12\x32\n\x08round_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x1d\n\tpage_size\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xc8\x01(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12(\n\x08\x61t_least\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xc7\x01\n\x15GetSettlementResponse\x12\x32\n\x08\x61\x63\x63ounts\x18\x01 \x03(\x0b\x32 .sabot.settlement.v1.BetsSettled\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12(\n\x08position\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x37\n\x0b\x63orrections\x18\x04 \x03(\x0b\x32\".sabot.settlement.v1.BetsCorrected\"\xf0\x01\n\x18PreviewCorrectionRequest\x12\x32\n\x08round_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,52}$\x12\x39\n\x07outcome\x18\x02 \x01(\x0b\x32 .sabot.table.v1.CorrectedOutcomeB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\tpage_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xf4\x03(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12(\n\x08\x61t_least\x18\x05 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xa8\x01\n\x11\x41\x63\x63ountDifference\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12/\n\x04\x62\x65ts\x18\x03 \x03(\x0b\x32!.sabot.settlement.v1.CorrectedBet\x12\x1a\n\x12payout_delta_minor\x18\x04 \x01(\x03\x12\x1e\n\x16\x63ommission_delta_minor\x18\x05 \x01(\x03\"\x9b\x03\n\x19PreviewCorrectionResponse\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x32\n\x08in_force\x18\x02 \x01(\x0b\x32 .sabot.table.v1.CorrectedOutcome\x12\x31\n\x07outcome\x18\x03 \x01(\x0b\x32 .sabot.table.v1.CorrectedOutcome\x12\x0f\n\x07version\x18\x04 \x01(\r\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x0c\x12\x15\n\rcurrency_code\x18\x06 \x01(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x07 \x01(\r\x12\x1a\n\x12payout_delta_minor\x18\x08 \x01(\x03\x12\x1e\n\x16\x63ommission_delta_minor\x18\t \x01(\x03\x12;\n\x0b\x64ifferences\x18\n \x03(\x0b\x32&.sabot.settlement.v1.AccountDifference\x12\x17\n\x0fnext_page_token\x18\x0b \x01(\t\x12(\n\x08position\x18\x0c \x01(\x0b\x32\x16.sabot.log.v1.Position2\xef\x01\n\x11SettlementService\x12\x66\n\rGetSettlement\x12).sabot.settlement.v1.GetSettlementRequest\x1a*.sabot.settlement.v1.GetSettlementResponse\x12r\n\x11PreviewCorrection\x12-.sabot.settlement.v1.PreviewCorrectionRequest\x1a..sabot.settlement.v1.PreviewCorrectionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,10 +42,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSETTLEMENTREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\007\032\005\030\310\001(\000'
   _globals['_GETSETTLEMENTREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_GETSETTLEMENTREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\004'
-  _globals['_GETSETTLEMENTREQUEST']._serialized_start=159
-  _globals['_GETSETTLEMENTREQUEST']._serialized_end=336
-  _globals['_GETSETTLEMENTRESPONSE']._serialized_start=339
-  _globals['_GETSETTLEMENTRESPONSE']._serialized_end=481
-  _globals['_SETTLEMENTSERVICE']._serialized_start=483
-  _globals['_SETTLEMENTSERVICE']._serialized_end=606
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['round_id']._loaded_options = None
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['round_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,52}$'
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['outcome']._loaded_options = None
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['outcome']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\007\032\005\030\364\003(\000'
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_PREVIEWCORRECTIONREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\004'
+  _globals['_GETSETTLEMENTREQUEST']._serialized_start=244
+  _globals['_GETSETTLEMENTREQUEST']._serialized_end=421
+  _globals['_GETSETTLEMENTRESPONSE']._serialized_start=424
+  _globals['_GETSETTLEMENTRESPONSE']._serialized_end=623
+  _globals['_PREVIEWCORRECTIONREQUEST']._serialized_start=626
+  _globals['_PREVIEWCORRECTIONREQUEST']._serialized_end=866
+  _globals['_ACCOUNTDIFFERENCE']._serialized_start=869
+  _globals['_ACCOUNTDIFFERENCE']._serialized_end=1037
+  _globals['_PREVIEWCORRECTIONRESPONSE']._serialized_start=1040
+  _globals['_PREVIEWCORRECTIONRESPONSE']._serialized_end=1451
+  _globals['_SETTLEMENTSERVICE']._serialized_start=1454
+  _globals['_SETTLEMENTSERVICE']._serialized_end=1693
 # @@protoc_insertion_point(module_scope)

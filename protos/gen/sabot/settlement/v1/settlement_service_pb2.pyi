@@ -8,7 +8,9 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from sabot.log.v1 import entry_pb2 as _entry_pb2
+from sabot.settlement.v1 import correction_events_pb2 as _correction_events_pb2
 from sabot.settlement.v1 import events_pb2 as _events_pb2
+from sabot.table.v1 import correction_events_pb2 as _correction_events_pb2_1
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -65,6 +67,7 @@ class GetSettlementResponse(_message.Message):
     ACCOUNTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    CORRECTIONS_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     @_builtins.property
@@ -75,17 +78,180 @@ class GetSettlementResponse(_message.Message):
     def position(self) -> _entry_pb2.Position:
         """The answer holds at this position."""
 
+    @_builtins.property
+    def corrections(self) -> _containers.RepeatedCompositeFieldContainer[_correction_events_pb2.BetsCorrected]:
+        """Of these accounts, how they were corrected, in order: each tells every bet before and after."""
+
     def __init__(
         self,
         *,
         accounts: _abc.Iterable[_events_pb2.BetsSettled] | None = ...,
         next_page_token: _builtins.str = ...,
         position: _entry_pb2.Position | None = ...,
+        corrections: _abc.Iterable[_correction_events_pb2.BetsCorrected] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounts", b"accounts", "next_page_token", b"next_page_token", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounts", b"accounts", "corrections", b"corrections", "next_page_token", b"next_page_token", "position", b"position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetSettlementResponse: _TypeAlias = GetSettlementResponse  # noqa: Y015
+
+@_typing.final
+class PreviewCorrectionRequest(_message.Message):
+    """Request of PreviewCorrection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    AT_LEAST_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    """The round, paid."""
+    page_size: _builtins.int
+    """At most so many accounts, 1 to 500; 0: 100."""
+    page_token: _builtins.str
+    """From the page before."""
+    @_builtins.property
+    def outcome(self) -> _correction_events_pb2_1.CorrectedOutcome:
+        """What it shall have come to: cards, a number or dice as they really were, or that it does not count. Totals and
+        winner are worked out, whatever is told of them.
+        """
+
+    @_builtins.property
+    def at_least(self) -> _entry_pb2.Position:
+        """Answer only once the log is read up to here."""
+
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        outcome: _correction_events_pb2_1.CorrectedOutcome | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        at_least: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at_least", b"at_least", "outcome", b"outcome"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_least", b"at_least", "outcome", b"outcome", "page_size", b"page_size", "page_token", b"page_token", "round_id", b"round_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewCorrectionRequest: _TypeAlias = PreviewCorrectionRequest  # noqa: Y015
+
+@_typing.final
+class AccountDifference(_message.Message):
+    """What a correction changes for an account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    BETS_FIELD_NUMBER: _builtins.int
+    PAYOUT_DELTA_MINOR_FIELD_NUMBER: _builtins.int
+    COMMISSION_DELTA_MINOR_FIELD_NUMBER: _builtins.int
+    partner_id: _builtins.str
+    """The partner that owns the account."""
+    account_id: _builtins.str
+    """The account."""
+    payout_delta_minor: _builtins.int
+    """What its payouts change by, signed minor units."""
+    commission_delta_minor: _builtins.int
+    """What the commission changes by, signed minor units."""
+    @_builtins.property
+    def bets(self) -> _containers.RepeatedCompositeFieldContainer[_correction_events_pb2.CorrectedBet]:
+        """Its bets before and after."""
+
+    def __init__(
+        self,
+        *,
+        partner_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        bets: _abc.Iterable[_correction_events_pb2.CorrectedBet] | None = ...,
+        payout_delta_minor: _builtins.int = ...,
+        commission_delta_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "commission_delta_minor", b"commission_delta_minor", "partner_id", b"partner_id", "payout_delta_minor", b"payout_delta_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccountDifference: _TypeAlias = AccountDifference  # noqa: Y015
+
+@_typing.final
+class PreviewCorrectionResponse(_message.Message):
+    """Response of PreviewCorrection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_ID_FIELD_NUMBER: _builtins.int
+    IN_FORCE_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    ACCOUNTS_FIELD_NUMBER: _builtins.int
+    PAYOUT_DELTA_MINOR_FIELD_NUMBER: _builtins.int
+    COMMISSION_DELTA_MINOR_FIELD_NUMBER: _builtins.int
+    DIFFERENCES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    table_id: _builtins.str
+    """The table."""
+    version: _builtins.int
+    """Which outcome of the round that would be, from 1."""
+    dry_run: _builtins.bytes
+    """What a proposal must name, 32 bytes."""
+    currency_code: _builtins.str
+    """Currency of the amounts."""
+    accounts: _builtins.int
+    """How many accounts' bets would come to something else."""
+    payout_delta_minor: _builtins.int
+    """What all payouts change by together; the house has the other side of it and of the commission."""
+    commission_delta_minor: _builtins.int
+    """What the commission changes by, over all accounts."""
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def in_force(self) -> _correction_events_pb2_1.CorrectedOutcome:
+        """What the round has come to until now."""
+
+    @_builtins.property
+    def outcome(self) -> _correction_events_pb2_1.CorrectedOutcome:
+        """What it would come to, complete."""
+
+    @_builtins.property
+    def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccountDifference]:
+        """Of this page, in order of settlement."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """The answer holds at this position."""
+
+    def __init__(
+        self,
+        *,
+        table_id: _builtins.str = ...,
+        in_force: _correction_events_pb2_1.CorrectedOutcome | None = ...,
+        outcome: _correction_events_pb2_1.CorrectedOutcome | None = ...,
+        version: _builtins.int = ...,
+        dry_run: _builtins.bytes = ...,
+        currency_code: _builtins.str = ...,
+        accounts: _builtins.int = ...,
+        payout_delta_minor: _builtins.int = ...,
+        commission_delta_minor: _builtins.int = ...,
+        differences: _abc.Iterable[Global___AccountDifference] | None = ...,
+        next_page_token: _builtins.str = ...,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["in_force", b"in_force", "outcome", b"outcome", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounts", b"accounts", "commission_delta_minor", b"commission_delta_minor", "currency_code", b"currency_code", "differences", b"differences", "dry_run", b"dry_run", "in_force", b"in_force", "next_page_token", b"next_page_token", "outcome", b"outcome", "payout_delta_minor", b"payout_delta_minor", "position", b"position", "table_id", b"table_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewCorrectionResponse: _TypeAlias = PreviewCorrectionResponse  # noqa: Y015

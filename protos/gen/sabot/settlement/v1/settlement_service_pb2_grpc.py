@@ -40,6 +40,11 @@ class SettlementServiceStub:
                 request_serializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.GetSettlementRequest.SerializeToString,
                 response_deserializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.GetSettlementResponse.FromString,
                 _registered_method=True)
+        self.PreviewCorrection = channel.unary_unary(
+                '/sabot.settlement.v1.SettlementService/PreviewCorrection',
+                request_serializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.PreviewCorrectionRequest.SerializeToString,
+                response_deserializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.PreviewCorrectionResponse.FromString,
+                _registered_method=True)
 
 
 class SettlementServiceServicer:
@@ -53,6 +58,14 @@ class SettlementServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PreviewCorrection(self, request, context):
+        """What a correction of a paid round would change, account by account; nothing is changed (rule INC-3). Its
+        digest is what a proposal must name. Roles supervisor and auditor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SettlementServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +73,11 @@ def add_SettlementServiceServicer_to_server(servicer, server):
                     servicer.GetSettlement,
                     request_deserializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.GetSettlementRequest.FromString,
                     response_serializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.GetSettlementResponse.SerializeToString,
+            ),
+            'PreviewCorrection': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewCorrection,
+                    request_deserializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.PreviewCorrectionRequest.FromString,
+                    response_serializer=sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.PreviewCorrectionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +108,33 @@ class SettlementService:
             '/sabot.settlement.v1.SettlementService/GetSettlement',
             sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.GetSettlementRequest.SerializeToString,
             sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.GetSettlementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewCorrection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.settlement.v1.SettlementService/PreviewCorrection',
+            sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.PreviewCorrectionRequest.SerializeToString,
+            sabot_dot_settlement_dot_v1_dot_settlement__service__pb2.PreviewCorrectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,6 +35,10 @@ class SettlementServiceStub:
     def __new__(cls, channel: _aio.Channel) -> SettlementServiceAsyncStub: ...
     GetSettlement: _grpc.UnaryUnaryMultiCallable[_settlement_service_pb2.GetSettlementRequest, _settlement_service_pb2.GetSettlementResponse]
     """How a round was settled. Partners see their own accounts; operators see all."""
+    PreviewCorrection: _grpc.UnaryUnaryMultiCallable[_settlement_service_pb2.PreviewCorrectionRequest, _settlement_service_pb2.PreviewCorrectionResponse]
+    """What a correction of a paid round would change, account by account; nothing is changed (rule INC-3). Its
+    digest is what a proposal must name. Roles supervisor and auditor.
+    """
 
 @_typing.type_check_only
 class SettlementServiceAsyncStub(SettlementServiceStub):
@@ -43,6 +47,10 @@ class SettlementServiceAsyncStub(SettlementServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetSettlement: _aio.UnaryUnaryMultiCallable[_settlement_service_pb2.GetSettlementRequest, _settlement_service_pb2.GetSettlementResponse]  # type: ignore[assignment]
     """How a round was settled. Partners see their own accounts; operators see all."""
+    PreviewCorrection: _aio.UnaryUnaryMultiCallable[_settlement_service_pb2.PreviewCorrectionRequest, _settlement_service_pb2.PreviewCorrectionResponse]  # type: ignore[assignment]
+    """What a correction of a paid round would change, account by account; nothing is changed (rule INC-3). Its
+    digest is what a proposal must name. Roles supervisor and auditor.
+    """
 
 class SettlementServiceServicer(metaclass=_abc_1.ABCMeta):
     """What bets were paid."""
@@ -54,5 +62,15 @@ class SettlementServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_settlement_service_pb2.GetSettlementResponse, _abc.Awaitable[_settlement_service_pb2.GetSettlementResponse]]:
         """How a round was settled. Partners see their own accounts; operators see all."""
+
+    @_abc_1.abstractmethod
+    def PreviewCorrection(
+        self,
+        request: _settlement_service_pb2.PreviewCorrectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_settlement_service_pb2.PreviewCorrectionResponse, _abc.Awaitable[_settlement_service_pb2.PreviewCorrectionResponse]]:
+        """What a correction of a paid round would change, account by account; nothing is changed (rule INC-3). Its
+        digest is what a proposal must name. Roles supervisor and auditor.
+        """
 
 def add_SettlementServiceServicer_to_server(servicer: SettlementServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -448,6 +448,7 @@ class GetBalanceResponse(_message.Message):
     RESERVED_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    OWED_FIELD_NUMBER: _builtins.int
     state: Global___AccountState.ValueType
     """How the account stands."""
     @_builtins.property
@@ -462,6 +463,10 @@ class GetBalanceResponse(_message.Message):
     def position(self) -> _entry_pb2.Position:
         """The answer holds at this position."""
 
+    @_builtins.property
+    def owed(self) -> _money_pb2.Money:
+        """What it owes since a round was corrected; it is no part of what is available."""
+
     def __init__(
         self,
         *,
@@ -469,10 +474,11 @@ class GetBalanceResponse(_message.Message):
         reserved: _money_pb2.Money | None = ...,
         state: Global___AccountState.ValueType = ...,
         position: _entry_pb2.Position | None = ...,
+        owed: _money_pb2.Money | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "position", b"position", "reserved", b"reserved"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "owed", b"owed", "position", b"position", "reserved", b"reserved"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "position", b"position", "reserved", b"reserved", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "owed", b"owed", "position", b"position", "reserved", b"reserved", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
