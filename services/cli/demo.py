@@ -4,7 +4,6 @@ bet through the public calls; a line for each round, and at the end the proof fr
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -67,27 +66,35 @@ class RoundTally:
 
 
 def run_demo(
-    data: Path, rounds: int | None, tables: Sequence[DemoTable], *, pages: bool = True
+    data: Path,
+    rounds: int | None,
+    tables: Sequence[DemoTable],
+    *,
+    port: int | None = None,
+    pages: bool = True,
 ) -> int:
     """Run until `rounds` rounds are over (None: until Ctrl-C), with the console unless without
-    `pages`; the exit code."""
+    `pages`; the exit code. `port`: for calls; None: the usual one if it is free, and for the
+    console the same."""
     telemetry.configure_logging(service="demo", level="WARNING")
-    # The console is started beside a running server: gRPC would complain that it cannot be forked.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
-        return event_loop.run(_demo(data, rounds, tables, pages))
+        return event_loop.run(_demo(data, rounds, tables, port, pages))
     except asyncio.CancelledError:
         return 1  # a signal while it started
 
 
-async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable], pages: bool) -> int:
+async def _demo(
+    data: Path, rounds: int | None, tables: Sequence[DemoTable], port: int | None, pages: bool
+) -> int:
     stop = asyncio.Event()
     event_loop.give_up_at_signals()
     async with AsyncExitStack() as stack:
-        running = await stack.enter_async_context(fleet(data, _free_or(DEFAULT_PORT)))
+        at = _free_or(DEFAULT_PORT) if port is None else port
+        running = await stack.enter_async_context(fleet(data, at))
         print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
         if pages and console_child.is_installed():
-            await _open_console(stack, running)
+            at = _free_or(console_child.DEFAULT_PORT) if port is None else 0
+            await _open_console(stack, running, at)
         event_loop.at_signals(stop.set)
         error = await _play(running, rounds, tables, stop)
     if error is not None:
@@ -101,9 +108,8 @@ async def _demo(data: Path, rounds: int | None, tables: Sequence[DemoTable], pag
     return 0 if found.right else 1
 
 
-async def _open_console(stack: AsyncExitStack, running: Fleet) -> None:
+async def _open_console(stack: AsyncExitStack, running: Fleet, port: int) -> None:
     """Operators' pages, and who may sign in there."""
-    port = _free_or(console_child.DEFAULT_PORT)
     console = await stack.enter_async_context(
         console_child.console(running.data, running.address, running.tokens, port, CELL)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,11 +101,18 @@ def demo(
             help="So many tables of baccarat, 1 to 100, all games, or tables of all games by id.",
         ),
     ] = "1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Where it takes calls; 0: any free ports."),
+    ] = None,
     pages: Annotated[
         bool, typer.Option("--console/--no-console", help="With the operators' web console.")
     ] = True,
 ) -> None:
     """A fleet, tables and accounts that bet; a line for each round, and the proof at the end."""
+    # The console is started beside a running server. gRPC reads this as it is imported, and says of
+    # every process that it cannot fork with it.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     with _plainly():
         from services.cli.demo import run_demo
         from services.cli.demo_games import baccarat_table, every_table
@@ -121,7 +129,7 @@ def demo(
                 raise typer.BadParameter(
                     f"give 1 to {MAX_DEMO_TABLES}, all, or some of {known}", param_hint="--tables"
                 )
-        code = run_demo(data, rounds, chosen, pages=pages)
+        code = run_demo(data, rounds, chosen, port=port, pages=pages)
     raise typer.Exit(code)
 
 

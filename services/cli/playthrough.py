@@ -132,9 +132,11 @@ async def playthrough(
     round_id: str,
     accepted: Mapping[int, bytes] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
+    until: int = 0,
 ) -> Playthrough:
-    """Read a round out of a log. Raises RoundUnknown, LogBroken, LogUnavailable."""
-    last = (await log.info(wait_s=5.0)).last_sequence
+    """Read a round out of a log, up to entry `until`; 0: to its end. Raises RoundUnknown,
+    LogBroken, LogUnavailable."""
+    last = until or (await log.info(wait_s=5.0)).last_sequence
     reader = LogReader(log.cell, _types(), accepted=accepted)
     search = _Search(round_id)
     events = 0

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.console import lobby, signing_in, table_page
+from services.console import finding, lobby, round_page, signing_in, table_page
 from services.console.desk import Desk
 from services.console.web import Refusal, refused, visit_of
 
@@ -90,6 +90,8 @@ def routes() -> list[BaseRoute]:
         *signing_in.ROUTES,
         *lobby.ROUTES,
         *table_page.ROUTES,
+        *round_page.ROUTES,
+        *finding.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static")),
         Mount("/third_party", StaticFiles(directory=HERE / "third_party")),
         Route("/health", _health),

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+from services.cli.capsule import tables_of
+from services.cli.cell_states import core_states, states_near
+from services.cli.inspect_state import PositionUnknown
 from services.cli.log_source import NoLog
-from services.console.history import History
+from services.cli.playthrough import Playthrough, playthrough, playthrough_from
+from services.cli.statements import ledger_of
+from services.console.history import History, RoundNote
 from services.events import event_types
 from services.kernel import telemetry
 from services.kernel.accepted import read_accepted
-from services.kernel.log import Log, LogUnavailable
+from services.kernel.event import Event
+from services.kernel.log import Log, LogMessage, LogUnavailable
 from services.kernel.reader import LogBroken
+from services.kernel.recovery import entries_until
 from services.kernel.telemetry_names import CONSOLE_FOLLOWS
 
 AGAIN_S = 1.0
 """Before the log is looked for again when it could not be read."""
+
+KEPT_ROUNDS = 16
+"""Rounds kept as they were read: a scrubber asks for the same one again and again."""
 
 Connect = Callable[[], AbstractAsyncContextManager[Log]]
 
@@ -37,6 +49,7 @@ class Archive:
         self._stack = AsyncExitStack()
         self._log: Log | None = None
         self._opening = asyncio.Lock()
+        self._read: OrderedDict[str, tuple[int, Playthrough]] = OrderedDict()
 
     def accepted(self) -> Mapping[int, bytes]:
         """Entries that an operator lets pass (see LogReader)."""
@@ -55,6 +68,78 @@ class Archive:
     async def last_sequence(self) -> int:
         """The log's last entry. Raises NoLog, LogUnavailable."""
         return (await (await self.log()).info(wait_s=3.0)).last_sequence
+
+    # ---- rounds --------------------------------------------------------------------------------
+
+    async def playthrough(self, round_id: str) -> Playthrough:
+        """A round with all its events, from as near before it as a snapshot lets it be read.
+        Raises RoundUnknown, LogBroken, LogUnavailable, NoLog."""
+        note = self.history.rounds.get(round_id)
+        kept = self._read.get(round_id)
+        if kept is not None and note is not None and note.last == kept[0]:
+            self._read.move_to_end(round_id)
+            return kept[1]
+        found = await self._playthrough(round_id, note)
+        if note is not None and note.last:
+            self._read[round_id] = (note.last, found)
+            while len(self._read) > KEPT_ROUNDS:
+                self._read.popitem(last=False)
+        return found
+
+    async def _playthrough(self, round_id: str, note: RoundNote | None) -> Playthrough:
+        log = await self.log()
+        accepted = self.accepted()
+        until = note.last if note is not None else 0
+        if note is None or not self._has_snapshot_before(note.first):
+            return await playthrough(log, round_id, accepted, until=until)
+        until = until or await self.last_sequence()
+        near = await states_near(
+            log, note.first, self.data, accepted, _no_progress, ("table", "wallet")
+        )
+        states: dict[str, Any] = core_states(near.replicas)
+        events: list[Event] = []
+        async for entries in entries_until(log, near.reader, until):
+            events += (event for entry in entries for event in entry.events)
+            await asyncio.sleep(0)
+        return playthrough_from(
+            events, round_id, ledger_of(states["wallet"]), tables_of(states["table"])
+        )
+
+    def _has_snapshot_before(self, sequence: int) -> bool:
+        folder = self.data / "snapshots"
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return any(name.isdigit() and int(name) < sequence for name in names)
+
+    async def entry(self, sequence: int) -> LogMessage:
+        """One entry as it is stored. Raises PositionUnknown, LogUnavailable, NoLog."""
+        last = await self.last_sequence()
+        if not 0 < sequence <= last:
+            raise PositionUnknown(f"the log has entries 1 to {last}, and no entry {sequence}")
+        messages = (await self.log()).read(sequence - 1)
+        try:
+            async for batch in messages:
+                return batch[0]
+        finally:
+            await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+        raise LogUnavailable("the log ended before its end")
+
+    async def entries(self, sequences: Collection[int]) -> dict[int, LogMessage]:
+        """Some entries that stand near one another. Raises LogUnavailable, NoLog."""
+        found: dict[int, LogMessage] = {}
+        if not sequences:
+            return found
+        last = max(sequences)
+        messages = (await self.log()).read(min(sequences) - 1)
+        try:
+            async for batch in messages:
+                found |= {one.sequence: one for one in batch if one.sequence in sequences}
+                if batch[-1].sequence >= last:
+                    return found
+        finally:
+            await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+        raise LogUnavailable("the log ended before its end")
+
+    # ---- following -----------------------------------------------------------------------------
 
     async def follow(self) -> None:
         """Follow the log until cancelled. A log that is broken is said to be so, and left."""
@@ -84,3 +169,7 @@ class Archive:
     async def close(self) -> None:
         """Let go of the log."""
         await self._let_go()
+
+
+def _no_progress(done: int, whole: int, events: int) -> None:
+    """Nobody looks on."""

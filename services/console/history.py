@@ -39,7 +39,8 @@ class RoundNote:
     voided: bool = False
     suspended: bool = False
     """Whether it was at any time."""
-    actors: frozenset[str] = frozenset()
+    corrected: bool = False
+    """Whether anything of it was corrected, or was to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class History:
             take = self._takes.get(proto.type)
             if take is not None:
                 take(one)
+            elif "Correct" in proto.type:
+                self._corrected(one)
 
     def _orders(self, entry: SkimmedEntry) -> None:
         """Who gives orders in which round: dealer and supervisor of one round are two people."""
@@ -157,6 +160,15 @@ class History:
         note = self.rounds.get(tables.RoundSuspended.FromString(one.proto.body).round_id)
         if note is not None:
             note.suspended = True
+
+    def _corrected(self, one: Skimmed) -> None:
+        """Whatever is said of a round that is over makes it longer."""
+        body = self._types.decode(one.proto.type, one.proto.body)
+        note = self.rounds.get(str(getattr(body, "round_id", "")))
+        if note is not None:
+            note.corrected = True
+            if note.last:
+                note.last = max(note.last, one.position.sequence)
 
     def _bets_settled(self, one: Skimmed) -> None:
         self.tallies.settled(settlements.BetsSettled.FromString(one.proto.body))

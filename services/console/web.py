@@ -36,7 +36,7 @@ MOST_FORM_BYTES = 64 * 1024
 BEAT_S = 10.0
 """A live page hears something at least so often, so that both ends know of each other."""
 
-NAV = (("/", "nav.lobby"),)
+NAV = (("/", "nav.lobby"), ("/rounds", "nav.rounds"))
 """Pages that every page leads to."""
 
 NOT_THERE: tuple[type[Exception], ...] = (

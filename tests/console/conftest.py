@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 HERE = Path(__file__).parent
 SHOTS = HERE.parents[1] / "build/console"
@@ -59,7 +66,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     data, lines = folder / "data", folder / "lines"
     with lines.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "services.cli.main", "demo", "--data", data, "--tables", TABLES],
+            [
+                *(sys.executable, "-m", "services.cli.main", "demo"),
+                *("--data", data, "--tables", TABLES, "--port", "0"),
+            ],
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -100,6 +110,7 @@ def _told(process: subprocess.Popen[bytes], lines: Path, data: Path) -> Demo:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as running:
         yield running
 
@@ -170,9 +181,15 @@ class Visitor:
 Visit = Callable[..., Any]
 
 
+@pytest.fixture(scope="session")
+def known() -> dict[str, Any]:
+    """Cookies of whoever signed in before, by name."""
+    return {}
+
+
 @pytest.fixture
-def visit(browser: Browser, demo: Demo) -> Visit:
-    """Opens a browser of its own for somebody."""
+def visit(browser: Browser, demo: Demo, known: dict[str, Any]) -> Visit:
+    """Opens a browser of its own for somebody. `afresh`: with a session of its own too."""
 
     @contextmanager
     def opened(
@@ -181,23 +198,30 @@ def visit(browser: Browser, demo: Demo) -> Visit:
         scheme: str = "dark",
         width: int = 1300,
         height: int = 850,
+        *,
+        afresh: bool = False,
     ) -> Iterator[Visitor]:
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="light" if scheme == "light" else "dark",
             locale=language,
+            storage_state=None if afresh else known.get(name),
         )
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         visitor = Visitor(page, demo, name)
         page.on("console", visitor.note)
         page.on("pageerror", lambda error: visitor.complaints.append(f"script: {error}"))
-        if name:
+        if name in known and not afresh:
+            visitor.open("/")
+        elif name:
             visitor.open("/sign-in")
             page.fill("input[name=name]", name)
             page.fill("input[name=password]", demo.passwords[name])
             page.click("button.main")
             page.wait_for_url(demo.address + "/")
+            if not afresh:
+                known[name] = context.storage_state()
         try:
             yield visitor
             visitor.judge()
