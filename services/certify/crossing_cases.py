@@ -27,6 +27,7 @@ TENTHS = 20
 """Stakes of a tenth of the balance each, at once: ten too many."""
 BETTORS = 4
 BETS_UNDER_WAY = 500
+BETS_BEFORE = 10
 BET_PAUSE_S = 0.005
 """Debits while the wallet is restarted: some are under way when it goes, few are sent in all."""
 
@@ -210,8 +211,11 @@ async def restart_debit(kit: Kit) -> AsyncGenerator[None]:
 @CASES.restarted("restart-declined")
 async def restart_declined(kit: Kit) -> AsyncGenerator[None]:
     """A debit that was declined before a restart stays declined."""
-    late = kit.debit(await kit.balance() + 1)
+    all_of_it = kit.debit(await kit.balance())
+    await kit.taken(all_of_it)
+    late = kit.debit(500)
     await kit.declined(late, wallet.DEBIT_DECLINE_INSUFFICIENT_FUNDS)
+    await kit.rolled_back(kit.rollback(all_of_it))
     yield
     async with kit.moves(0):
         await kit.declined(late, wallet.DEBIT_DECLINE_INSUFFICIENT_FUNDS)
@@ -266,6 +270,9 @@ async def restart_other_content(kit: Kit) -> AsyncGenerator[None]:
 async def restart_balance(kit: Kit) -> AsyncGenerator[None]:
     """What an account has is the same after a restart."""
     # Without the first account: others of these cases move its money meanwhile.
+    for account in kit.accounts[1:]:
+        await kit.taken(kit.debit(7, account=account))
+    kit.forget()
     before = {account: await kit.balance(account) for account in kit.accounts[1:]}
     yield
     for account, minor in before.items():
@@ -280,17 +287,21 @@ async def restart_under_way(kit: Kit) -> AsyncGenerator[None]:
     # The last case to begin and the first to go on: nothing else moves money meanwhile.
     before = await kit.balance()
     sent: list[wallet.DebitRequest] = []
+    under_way = asyncio.Event()
 
     async def bet() -> None:
-        for _ in range(BETS_UNDER_WAY):
+        for number in range(BETS_UNDER_WAY):
             sent.append(kit.debit(1))
             with suppress(Fault):
                 if (await kit.caller.call(sent[-1])).status is not OK:
                     return
+            if number == BETS_BEFORE:
+                under_way.set()
             await asyncio.sleep(BET_PAUSE_S)
 
     bettors = [asyncio.create_task(bet()) for _ in range(BETTORS)]
     try:
+        await under_way.wait()
         yield
     finally:
         for task in bettors:

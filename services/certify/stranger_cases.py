@@ -11,7 +11,7 @@ from hashlib import sha256
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as wallet
-from services.certify.calling import NOT_FOUND, OK, STRANGER, Fault, Token
+from services.certify.calling import NOT_FOUND, STRANGER, Fault, Token
 from services.certify.cases import CaseList
 from services.certify.credit_cases import staked
 from services.certify.kit import Kit
@@ -153,10 +153,3 @@ async def token_of_every_method(kit: Kit) -> None:
 async def balance_unknown_account(kit: Kit) -> None:
     """The balance of an account that there is not is NOT_FOUND."""
     await kit.status(wallet.GetBalanceRequest(account_id=kit.new_id()), NOT_FOUND)
-
-
-@CASES.case("balance-blocked-account")
-async def balance_blocked_account(kit: Kit) -> None:
-    """The balance of a blocked account is told."""
-    request = wallet.GetBalanceRequest(account_id=kit.blocked.account_id)
-    await kit.status(request, OK)

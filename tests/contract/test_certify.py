@@ -12,18 +12,18 @@ from sabot.wallet.v1.partner_profile_pb2 import PartnerProfile
 from services.certify.calling import Caller
 from services.certify.cases import State
 from services.certify.kit import Account
-from services.certify.run import Report, certify
+from services.certify.run import CASES, Report, certify
 from services.kernel.call_tokens import load_or_create_call_keys, signer_of
-from tests.contract.broken_wallets import (
-    AcceptsForeignTokens,
-    AcceptsTokensOfOtherCalls,
-    CreditsTwiceAfterRestart,
-    DebitsTwiceAtOnce,
-    DecidesDeclinedDebitsAgain,
-    ForgetsTombstones,
-    GivesBackTwice,
-)
 from tests.contract.partner_wallets import CELL, CONTRARY, PARTNER, USUAL, RunningWallet, running
+from tests.contract.wallet_faults import (
+    FAULTS,
+    FORGETS_AT_RESTART,
+    LOOKS_THEN_TAKES,
+    NO_SIGNATURE,
+    NO_TOMBSTONES,
+    Fault,
+    planted,
+)
 
 ACCOUNTS = [Account("kit-eur", "EUR"), Account("kit-jpy", "JPY"), Account("kit-kwd", "KWD")]
 BLOCKED = Account("kit-blocked", "EUR")
@@ -58,49 +58,28 @@ async def test_the_example_passes_every_case(
 
 
 @pytest.mark.parametrize(
-    ("broken", "cases"),
-    [
-        (DebitsTwiceAtOnce, {"debit-at-once"}),
-        (
-            ForgetsTombstones,
-            {"rollback-before-debit", "rollback-unknown-account", "restart-tombstone"},
-        ),
-        (CreditsTwiceAfterRestart, {"restart-credit"}),
-        (AcceptsForeignTokens, {"token-of-another-key", "token-unsigned"}),
-    ],
+    "fault",
+    [LOOKS_THEN_TAKES, NO_TOMBSTONES, FORGETS_AT_RESTART, NO_SIGNATURE],
+    ids=lambda fault: fault.name,
 )
-async def test_a_broken_wallet_is_found_out_by_name(
-    broken: type[RunningWallet], cases: set[str], tmp_path: Path
-) -> None:
-    report = await certified(broken(tmp_path))
+async def test_a_broken_wallet_is_found_out_by_name(fault: Fault, tmp_path: Path) -> None:
+    with planted(fault, tmp_path) as wallet:
+        report = await certified(wallet)
     failed = {one.case.name: one.why for one in report.verdicts if one.state is State.FAILED}
-    assert cases <= failed.keys(), failed
+    assert fault.cases <= failed.keys(), failed
     assert all(failed.values())
-    assert report.count(State.PASSED) > 80
+    assert report.count(State.PASSED) > len(CASES) - 10
     assert not report.certified
 
 
-@pytest.mark.parametrize(
-    ("broken", "cases"),
-    [
-        (
-            AcceptsTokensOfOtherCalls,
-            {"token-for-another-method", "token-for-another-call", "token-for-another-account"},
-        ),
-        (DecidesDeclinedDebitsAgain, {"debit-declined-for-good"}),
-        (GivesBackTwice, {"rollback-repeated", "rollback-at-once", "restart-rollback"}),
-    ],
-)
-async def test_a_case_that_is_tried_alone_finds_its_fault(
-    broken: type[RunningWallet], cases: set[str], tmp_path: Path
-) -> None:
-    report = await certified(broken(tmp_path), only={*cases, "debit"})
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+async def test_each_fault_fails_its_cases(fault: Fault, tmp_path: Path) -> None:
+    with planted(fault, tmp_path) as wallet:
+        report = await certified(wallet, only=fault.cases)
     failed = {one.case.name for one in report.verdicts if one.state is State.FAILED}
-    assert failed == cases
-    assert report.count(State.PASSED) == 1
-    assert not report.certified
+    assert failed == fault.cases
 
 
-async def test_what_cannot_be_tried_is_said_and_nothing_is_certified(tmp_path: Path) -> None:
-    report = await certified(RunningWallet(tmp_path), only={"debit", "restart-debit"})
-    assert (report.count(State.PASSED), report.certified) == (2, False)
+def test_there_is_a_fault_for_every_case() -> None:
+    assert {name for fault in FAULTS for name in fault.cases} == {one.name for one in CASES}

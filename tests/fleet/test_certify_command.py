@@ -10,7 +10,7 @@ from pathlib import Path
 
 import trustme
 from google.protobuf.json_format import ParseDict
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from sabot.partnerwallet.v1 import conventions_pb2 as conventions
 from sabot.wallet.v1.partner_profile_pb2 import WALLET_MODE_SEAMLESS, PartnerProfile
@@ -92,15 +92,20 @@ def test_what_is_not_tried_or_fails_is_told_in_words(tmp_path: Path) -> None:
         assert "the restart command ended with 7" in done.stdout
 
 
+def here(*arguments: str) -> Result:
+    """The command in this process, which has all imported already."""
+    return CliRunner().invoke(app, arguments)
+
+
 def test_a_wallet_that_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     keys = ("--keys", str(tmp_path / "call_keys.json"))
     nobody = f"127.0.0.1:{free_port()}"
-    done = sabot("certify-wallet", nobody, "--partner", "north", *keys, *TEST_ACCOUNTS)
-    assert (done.returncode, done.stdout) == (1, "")
+    done = here("certify-wallet", nobody, "--partner", "north", *keys, *TEST_ACCOUNTS)
+    assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("sabot: GetBalance of kit-eur: UNAVAILABLE")
     with WalletProcess(tmp_path, *opened(["kit-eur:EUR:99999"])) as wallet:
-        done = sabot("certify-wallet", wallet.address, "--partner", "north", *keys, *TEST_ACCOUNTS)
-        assert (done.returncode, done.stdout) == (1, "")
+        done = here("certify-wallet", wallet.address, "--partner", "north", *keys, *TEST_ACCOUNTS)
+        assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr == (
             "sabot: kit-eur has 99999 minor units and needs 100000 to be tried with\n"
         )
@@ -111,6 +116,6 @@ def test_a_wallet_that_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
         ((nobody, "--partner", "north", "--account", "kit-eur"), "ID:CURRENCY"),
         ((nobody, "--partner", "north", *TEST_ACCOUNTS, "--case", "none"), "no case"),
     ):
-        shown = CliRunner().invoke(app, ["certify-wallet", *wrong])
+        shown = here("certify-wallet", *wrong)
         assert shown.exit_code == 2
         assert why in shown.output
