@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.console.conftest import Visit
 
@@ -73,13 +73,13 @@ def test_the_browser_checks_every_entry_against_the_signed_head(visit: Visit) ->
         ada.shot("round-proven")
 
         # One bit of one entry is changed on its way: exactly that entry is named.
-        def damaged(route: object) -> None:
-            answer = route.fetch()  # type: ignore[attr-defined]
+        def damaged(route: Route) -> None:
+            answer = route.fetch()
             facts = answer.json()
             payload = facts["entries"][2]["payload"]
             swapped = ("B" if payload[8] == "A" else "A") + payload[9:]
             facts["entries"][2]["payload"] = payload[:8] + swapped
-            route.fulfill(response=answer, json=facts)  # type: ignore[attr-defined]
+            route.fulfill(response=answer, json=facts)
 
         page.route("**/proofs", damaged)
         page.locator("#prove").click()
@@ -87,11 +87,11 @@ def test_the_browser_checks_every_entry_against_the_signed_head(visit: Visit) ->
         expect(page.locator(".proof.wrong").first).to_have_text("✗")
         page.unroute("**/proofs")
 
-        def forged(route: object) -> None:
-            answer = route.fetch()  # type: ignore[attr-defined]
+        def forged(route: Route) -> None:
+            answer = route.fetch()
             facts = answer.json()
             facts["seal"]["size"] += 1
-            route.fulfill(response=answer, json=facts)  # type: ignore[attr-defined]
+            route.fulfill(response=answer, json=facts)
 
         page.route("**/proofs", forged)
         page.locator("#prove").click()

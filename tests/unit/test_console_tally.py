@@ -28,8 +28,8 @@ def test_limits_are_where_the_binomials_tails_are_as_said(successes: int, sample
 
 
 def test_none_and_all_have_the_limits_of_the_textbook() -> None:
-    assert clopper_pearson(0, 50, 0.95) == (0.0, pytest.approx(1 - 0.025 ** (1 / 50)))
-    assert clopper_pearson(50, 50, 0.95) == (pytest.approx(0.025 ** (1 / 50)), 1.0)
+    assert clopper_pearson(0, 50, 0.95) == pytest.approx((0.0, 1 - 0.025 ** (1 / 50)))
+    assert clopper_pearson(50, 50, 0.95) == pytest.approx((0.025 ** (1 / 50), 1.0))
 
 
 def test_limits_of_many_samples_come_to_an_end() -> None:
