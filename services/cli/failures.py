@@ -11,11 +11,13 @@ from services.cli.find import NothingFound
 from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
 from services.cli.known_draws import CardUnknown
+from services.cli.ledger_log import LedgerRefused
 from services.cli.log_source import NoLog
 from services.cli.odds_live import NotTold
 from services.cli.playthrough import RoundUnknown
 from services.cli.prove import NothingToProve
 from services.cli.prove_checkpoint import CheckpointUnusable
+from services.cli.reconcile import BadBooks
 from services.cli.rule_change import RulesRefused
 from services.cli.what_if import WhatIfRefused
 from services.kernel.accepted import AcceptedDamaged
@@ -37,6 +39,7 @@ from services.shoe.generator import GeneratorFailed
 
 EXPECTED = (
     AcceptedDamaged,
+    BadBooks,
     BadSettings,
     BehaviourUnknown,
     CapsuleRefused,
@@ -48,6 +51,7 @@ EXPECTED = (
     FolderInUse,
     GeneratorFailed,
     KeyFileUnusable,
+    LedgerRefused,
     LogBroken,
     LogUnavailable,
     NoLog,

@@ -13,6 +13,7 @@ from services.cli import (
     certify_command,
     export_command,
     incidents,
+    ledger_command,
     log_command,
     odds_command,
     operating,
@@ -51,6 +52,7 @@ app.add_typer(projections, name="projections")
 
 
 incidents.register(app)
+ledger_command.register(app)
 operating.register(app)
 odds_command.register(app)
 export_command.register(app)

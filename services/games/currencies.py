@@ -19,3 +19,11 @@ EXPONENTS: dict[str, int] = {
     **dict.fromkeys(_THREE_DIGITS.split(), 3),
 }
 """By code: how many decimal digits a minor unit is of the unit."""
+
+
+def decimal(minor: int, currency_code: str) -> str:
+    """An amount as a decimal number of units: 1234 is `12.34` EUR, `1234` JPY, `1.234` KWD. For
+    people and files; money itself stays whole minor units. Raises KeyError: no such currency."""
+    digits = EXPONENTS[currency_code]
+    whole, rest = divmod(abs(minor), 10**digits)
+    return f"{'-' if minor < 0 else ''}{whole}" + (f".{rest:0{digits}}" if digits else "")
