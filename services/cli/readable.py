@@ -1,6 +1,7 @@
 """States and messages as JSON with names, for people and programs.
 
-Numbers stay numbers, bytes are hexadecimal, enums their names, positions `segment/sequence/index`.
+Numbers stay numbers, bytes are hexadecimal, enums their names, positions `segment/sequence/index`,
+times UTC.
 Of a message only the fields that are set appear, as in the log.
 """
 
@@ -13,8 +14,10 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from sabot.log.v1 import entry_pb2
+from services.cli.moments import place, written
 from services.kernel.event import Position
 
 Json = Any
@@ -45,7 +48,9 @@ def readable(value: Any) -> Json:
 def readable_message(message: Message) -> Json:
     """A message: its set fields by name."""
     if isinstance(message, entry_pb2.Position):
-        return f"{message.segment}/{message.sequence}/{message.index}"
+        return place(Position(message.segment, message.sequence, message.index))
+    if isinstance(message, Timestamp):
+        return written(message.ToMicroseconds())
     found: dict[str, Json] = {}
     for field, value in message.ListFields():
         if field.is_repeated:
