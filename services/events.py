@@ -7,6 +7,7 @@ from google.protobuf.message_factory import GetMessageClass
 from sabot.audit.v1 import correction_events_pb2 as audit_corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.settlement.v1 import correction_events_pb2 as settlement_corrections
 from sabot.settlement.v1 import events_pb2 as settlement
@@ -16,6 +17,7 @@ from sabot.table.v1 import correction_events_pb2 as table_corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as table_floor
 from sabot.table.v1 import risk_events_pb2 as table_risk
+from sabot.table.v1 import switch_events_pb2 as table_switches
 from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from sabot.wallet.v1 import seamless_events_pb2 as wallet_seamless
@@ -26,13 +28,12 @@ SERVICES = ("table", "limits", "wallet", "shoe", "rules", "settlement", "audit")
 
 
 def event_types() -> EventTypes:
-    """Every message of every `events.proto`, and of the files for the floor, risk, seamless wallets
-    and corrections."""
-    tables = (table, table_floor, table_risk, table_corrections)
+    """Every message of every service's `events.proto`, and of the files beside them."""
+    tables = (table, table_floor, table_risk, table_corrections, table_switches)
     shoes = (shoe, shoe_floor)
     wallets = (wallet, wallet_seamless, wallet_corrections)
     others = (rules, settlement, settlement_corrections, audit, audit_corrections)
-    modules = (*tables, limits, *wallets, *shoes, *others)
+    modules = (*tables, limits, protection, *wallets, *shoes, *others)
     return EventTypes(
         GetMessageClass(descriptor)
         for module in modules

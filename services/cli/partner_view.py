@@ -82,6 +82,10 @@ def _may_show(partner: str, set_off_by: str, body: Message) -> bool:
         return True
     if kind in REPLIES:
         return set_off_by == partner
+    if isinstance(body, limits.BetsRefused) and any(
+        one.limit == limits.LIMIT_EXPOSURE for one in body.violations
+    ):
+        return False  # Its figures say what others have staked.
     if "account_id" in body.DESCRIPTOR.fields_by_name:
         return (str(getattr(body, "partner_id", "")) or set_off_by) == partner
     return False

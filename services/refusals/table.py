@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import grpc
 
+from sabot.rules.v1 import rule_set_pb2 as rule_sets
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import switch_pb2 as switches
 from services.kernel import errors
 from services.kernel.errors import Reason, Refused, Retry
 from services.refusals import corrections
@@ -95,8 +97,8 @@ BET_NOT_OFFERED = Reason(
     "BET_NOT_OFFERED",
     _Code.INVALID_ARGUMENT,
     Retry.NEVER,
-    "The table {table_id} does not offer a bet that was asked for.",
-    "La table {table_id} ne propose pas un des paris demandés.",
+    "The table {table_id} does not offer {place}.",
+    "La table {table_id} ne propose pas {place}.",
 )
 TOO_MANY_BETS = Reason(
     "TOO_MANY_BETS",
@@ -194,15 +196,50 @@ NOT_ON_LAYOUT = Reason(
     "NOT_ON_LAYOUT",
     _Code.INVALID_ARGUMENT,
     Retry.NEVER,
-    "The layout of table {table_id} has no such position for a bet that was asked for.",
-    "Le tapis de la table {table_id} n'a pas de telle position pour un des paris demandés.",
+    "The layout of table {table_id} has no {place}.",
+    "Le tapis de la table {table_id} n'a pas de {place}.",
 )
 NOT_WHOLE_CHIPS = Reason(
     "NOT_WHOLE_CHIPS",
     _Code.INVALID_ARGUMENT,
     Retry.NEVER,
-    "The stake of an announced bet must be a whole multiple of its number of chips.",
-    "La mise d'une annonce doit être un multiple entier de son nombre de jetons.",
+    "The stake of {place} must be a whole multiple of its number of chips.",
+    "La mise de {place} doit être un multiple entier de son nombre de jetons.",
+)
+BET_BY_ACT = Reason(
+    "BET_BY_ACT",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "{place} is staked by Act, at its seat's turn, not by PlaceBets.",
+    "{place} se mise par Act, au tour de sa place, et non par PlaceBets.",
+)
+SWITCHED_OFF = Reason(
+    "SWITCHED_OFF",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "No new bets or rounds: {switch} is switched off.",
+    "Ni nouveaux paris ni nouvelles manches : {switch} est désactivé.",
+)
+SWITCH_UNCHANGED = Reason(
+    "SWITCH_UNCHANGED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "{switch} is switched so already.",
+    "{switch} est déjà dans cet état.",
+)
+BAD_SWITCH = Reason(
+    "BAD_SWITCH",
+    _Code.INVALID_ARGUMENT,
+    Retry.NEVER,
+    "There is nothing like this to switch off: {detail}.",
+    "Il n'y a rien de tel à désactiver : {detail}.",
+)
+TOO_MANY_SWITCHES = Reason(
+    "TOO_MANY_SWITCHES",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "As much is switched off as can be kept; switch off a partner or a game instead.",
+    "Le nombre de désactivations est au maximum ; désactivez plutôt un partenaire ou un jeu.",
 )
 SEAT_TAKEN = Reason(
     "SEAT_TAKEN",
@@ -307,6 +344,7 @@ REASONS = (
     TOO_MANY_TABLES,
     NOT_ON_LAYOUT,
     NOT_WHOLE_CHIPS,
+    BET_BY_ACT,
     SEAT_TAKEN,
     NOT_YOUR_SEAT,
     NOT_YOUR_TURN,
@@ -317,6 +355,10 @@ REASONS = (
     CORRECTION_PENDING,
     NOT_CORRECTABLE,
     PLAY_CONTRADICTED,
+    SWITCHED_OFF,
+    SWITCH_UNCHANGED,
+    BAD_SWITCH,
+    TOO_MANY_SWITCHES,
 )
 
 REFUSALS: Mapping[int, Reason] = {
@@ -363,11 +405,49 @@ REFUSALS: Mapping[int, Reason] = {
     table.REFUSAL_BAD_RESULT: corrections.BAD_RESULT,
     table.REFUSAL_TOO_MANY_CORRECTIONS: corrections.TOO_MANY_CORRECTIONS,
     table.REFUSAL_PLAY_CONTRADICTED: PLAY_CONTRADICTED,
+    table.REFUSAL_SWITCHED_OFF: SWITCHED_OFF,
+    table.REFUSAL_SWITCH_UNCHANGED: SWITCH_UNCHANGED,
+    table.REFUSAL_BAD_SWITCH: BAD_SWITCH,
+    table.REFUSAL_TOO_MANY_SWITCHES: TOO_MANY_SWITCHES,
 }
 """Every `sabot.table.v1.Refusal` but the unspecified one."""
 
 
+BY_ACT = frozenset({"double", "split", "insurance"})
+"""Stakes of blackjack that a layout names, but that are made by Act."""
+UNTOLD: Mapping[str, str | int] = {"place": "?", "switch": "?"}
+"""Facts that only some refusals have."""
+
+
 def refused(refusal: int, facts: Mapping[str, str | int]) -> Refused:
     """The refusal that tells of it. `facts` must name `request_id`, `table_id`, `round_id`,
-    `account_id` and `detail`, empty where there is none."""
-    return Refused(REFUSALS.get(refusal, errors.UNEXPECTED_OUTCOME), facts)
+    `account_id` and `detail`, empty where there is none; where they are known, `place` (the bet
+    that is wrong) and `switch` (what is off)."""
+    return Refused(REFUSALS.get(refusal, errors.UNEXPECTED_OUTCOME), {**UNTOLD, **facts})
+
+
+def wrong_bet(
+    reason: Reason, game: int, bet: str, position: str, facts: Mapping[str, str | int]
+) -> Refused:
+    """The refusal of a request for one of its bets. A double, a split or insurance, which lie on a
+    layout of blackjack but are not placed on it, is told how it is staked."""
+    if reason is NOT_ON_LAYOUT and game == rule_sets.GAME_BLACKJACK and bet in BY_ACT:
+        reason = BET_BY_ACT
+    told = {"bet": bet, "position": position, "place": f"{bet} {position}".rstrip()}
+    return Refused(reason, {**facts, **told})
+
+
+def switch_text(switch: switches.Switch) -> str:
+    """What is switched off, as texts of every language say it."""
+    match switch.scope:
+        case switches.SWITCH_SCOPE_GAME:
+            name = rule_sets.Game.Name(switch.game).removeprefix("GAME_")
+            return f"GAME {name}"
+        case switches.SWITCH_SCOPE_RULE_SET:
+            return f"RULE SET {switch.rule_set_hash.hex()}"
+        case switches.SWITCH_SCOPE_PARTNER:
+            return f"PARTNER {switch.partner_id}"
+        case switches.SWITCH_SCOPE_ACCOUNT:
+            return f"ACCOUNT {switch.account_id}"
+        case _:
+            return "ALL"

@@ -104,6 +104,13 @@ BALANCE_AT_PARTNER = Reason(
     "The partner holds the money of {account_id} itself: nothing is paid in or out here.",
     "Le partenaire détient lui-même l'argent de {account_id} : rien n'est versé ni retiré ici.",
 )
+DEPOSIT_REFUSED = Reason(
+    "DEPOSIT_REFUSED",
+    _Code.FAILED_PRECONDITION,
+    Retry.NEVER,
+    "Limits refuse the deposit into {account_id}.",
+    "Des limites refusent le dépôt sur {account_id}.",
+)
 PARTNER_LIMIT = Reason(
     "PARTNER_LIMIT",
     _Code.FAILED_PRECONDITION,
@@ -183,6 +190,7 @@ REASONS = (
     BALANCE_TOO_LARGE,
     STAKES_SEALED,
     TOO_MANY_ACCOUNTS,
+    DEPOSIT_REFUSED,
     BALANCE_AT_PARTNER,
     PARTNER_LIMIT,
     PARTNER_DECLINED,
@@ -209,6 +217,7 @@ DECLINES: Mapping[int, Reason] = {
     wallet.DECLINE_STAKES_SEALED: STAKES_SEALED,
     wallet.DECLINE_FAILED: DECISION_FAILED,
     wallet.DECLINE_TOO_MANY_ACCOUNTS: TOO_MANY_ACCOUNTS,
+    wallet.DECLINE_LIMITS: DEPOSIT_REFUSED,
     wallet.DECLINE_BALANCE_AT_PARTNER: BALANCE_AT_PARTNER,
     wallet.DECLINE_PARTNER_LIMIT: PARTNER_LIMIT,
     wallet.DECLINE_PARTNER_DECLINED: PARTNER_DECLINED,

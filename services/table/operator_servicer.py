@@ -14,9 +14,10 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
+from sabot.table.v1 import switch_events_pb2 as switches
 from services.games.rule_set_faults import rule_set_faults
 from services.kernel.ask import Told, ask
-from services.kernel.call import Call, position_message, position_of, request_hash, rpc
+from services.kernel.call import EVERY_ROLE, Call, position_message, position_of, request_hash, rpc
 from services.kernel.edge import Edge
 from services.kernel.errors import (
     BEHAVIOUR_NOT_POSSIBLE,
@@ -30,6 +31,7 @@ from services.refusals.table import BAD_TABLE_SPEC
 from services.table.answers import facts_of, obeyed
 from services.table.domain.events import ANSWERS
 from services.table.domain.state import TableState
+from services.table.domain.switches import switch_of
 from services.table.queries import TableQueries
 
 MAX_DETAIL = 2000
@@ -73,6 +75,7 @@ _CLOSE_BETTING = _Order(
 _SUSPEND = _Order(tables.SuspendRound, tables.RoundSuspended, operators.SuspendRoundResponse)
 _RESUME = _Order(tables.ResumeRound, tables.RoundResumed, operators.ResumeRoundResponse)
 _VOID = _Order(tables.VoidRound, tables.RoundVoided, operators.VoidRoundResponse)
+_SET_SWITCH = _Order(switches.SetSwitch, switches.SwitchSet, operators.SetSwitchResponse)
 _CORRECT_CARD = _Order(
     orders.CorrectCard, floor.CardCorrected, operators.CorrectCardResponse, (floor.FloorRejected,)
 )
@@ -200,6 +203,26 @@ class TableOperatorServicer:
             return
         if one.running.at_floor is not None and index not in one.seen:
             raise Refused(NOTHING_TO_CORRECT, facts_of(table_id=table_id, round_id=round_id))
+
+    @rpc(roles=_SUPERVISORS, deadline=True)
+    async def set_switch(
+        self, request: operators.SetSwitchRequest, call: Call
+    ) -> operators.SetSwitchResponse:
+        """Something is off, or on again."""
+        return await self._give(_SET_SWITCH, request, call, "")
+
+    @rpc(roles=EVERY_ROLE)
+    async def list_switches(
+        self, request: operators.ListSwitchesRequest, call: Call
+    ) -> operators.ListSwitchesResponse:
+        """What is off."""
+        del request, call
+        state: TableState = self._edge.state("table")
+        response = operators.ListSwitchesResponse(position=position_message(self._edge.position))
+        for key, off in state.switches.items():
+            told = response.off.add(switch=switch_of(key), reason=off.reason, actor=off.actor)
+            told.since.FromMicroseconds(off.since_us)
+        return response
 
     async def _give(
         self,

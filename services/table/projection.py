@@ -31,6 +31,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import switch_events_pb2 as switches
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.databases import KeyInteger, position_key
 from services.kernel.event import Event
@@ -62,6 +63,7 @@ REQUEST_KINDS = RequestKinds(
         orders.CorrectCard: "",
         orders.CorrectOutcome: "",
         **CORRECTION_REQUESTS,
+        switches.SetSwitch: "",
         wallet.OpenAccount: "",
         wallet.CloseAccount: "",
         wallet.BlockAccount: "",
@@ -79,6 +81,7 @@ REQUEST_KINDS = RequestKinds(
         limits.WithdrawalApproved: "wallet",
         wallet.DepositRequested: "limits",
         limits.DepositApproved: "wallet",
+        limits.DepositRefused: "wallet",
     },
     refusals=frozenset(
         (

@@ -59,6 +59,7 @@ _FAILING: dict[str, type[Message]] = {
         wallet.Withdraw,
         wallet.DepositRequested,
         limits.DepositApproved,
+        limits.DepositRefused,
     )
 }
 

@@ -33,6 +33,7 @@ from services.kernel.errors import (
     Refused,
 )
 from services.kernel.event import Position
+from services.refusals.limits import open_to_partners
 from services.refusals.table import (
     NO_ROADS,
     REQUEST_NOT_FOUND,
@@ -51,6 +52,7 @@ from services.table.answers import (
     placed,
     withdrawn,
 )
+from services.table.domain.state import TableState
 from services.table.queries import TableQueries
 from services.table.roads import drawn
 from services.table.watch import LiveBets, LiveTables
@@ -214,7 +216,10 @@ class PartnerServicer:
             until=PLACED,
             failed=DECISION_FAILED,
         )
-        return placed(told, _bet_facts(request))
+        state: TableState = self._edge.state("table")
+        one = state.tables.get(request.table_id)
+        rules = None if one is None else one.spec
+        return placed(told, _bet_facts(request), rules, body.bets)
 
     @rpc(partners=True, deadline=True, busy=True)
     async def act(self, request: partners.ActRequest, call: Call) -> partners.ActResponse:
@@ -323,6 +328,10 @@ class PartnerServicer:
             }
             raise Refused(REQUEST_NOT_FOUND, facts)
         asked_at, outcome = found
+        if call.caller.partner and outcome.HasField("refused"):
+            kept = open_to_partners(outcome.refused.violations)
+            del outcome.refused.violations[:]
+            outcome.refused.violations.extend(kept)
         return partners.GetRequestResponse(
             outcome=outcome,
             request_position=position_message(asked_at),

@@ -14,6 +14,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import switch_events_pb2 as switches
 from services.kernel.event import Position
 from services.table.domain.state import TableState
 from services.table.domain.timers import timers_wanted
@@ -59,6 +60,7 @@ class Timers:
             table.RoundClosed,
             rules.ActionCalled,
             rules.InsuranceOffered,
+            switches.SwitchSet,
         }
     )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import switch_events_pb2 as switches
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.call import position_message, position_text, seal_token
 from services.kernel.edge import Edge, EdgeNotReady
@@ -33,12 +33,12 @@ from services.kernel.telemetry import Metrics
 from services.kernel.telemetry_names import WATCH_RESYNCS, WATCHERS
 from services.table import round_view
 from services.table.domain.state import Table, TableState
+from services.table.domain.switches import table_off
 from services.table.queries import TableQueries
+from services.table.ring import Ring
 from services.table.roads import GAMES, ShoeRoads
 from services.table.seats_view import SEATING, is_further, show_held
 
-RING_CHANGES = 256
-"""Changes kept of a table: a dozen rounds, so some minutes. Who is away longer starts again."""
 HEARTBEAT_S = 5.0
 """A watcher that hears nothing for so long is told that nothing happened."""
 LOAD_WAIT_S = 1.0
@@ -53,32 +53,6 @@ BETS_RETRY_S = 0.5
 """Before a projection that is away or behind is asked again."""
 
 
-@dataclass(slots=True)
-class _Ring:
-    """The last changes of a table."""
-
-    since: Position
-    """Everything after this is in `changes`."""
-    changes: deque[tuple[Position, partners.WatchTableResponse]] = field(default_factory=deque)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def push(self, position: Position, change: partners.WatchTableResponse) -> None:
-        self.changes.append((position, change))
-        if len(self.changes) > RING_CHANGES:
-            self.since, _ = self.changes.popleft()
-        self.stir()
-
-    def restart(self, position: Position) -> None:
-        """Something changed that cannot be told alone."""
-        self.changes.clear()
-        self.since = position
-        self.stir()
-
-    def stir(self) -> None:
-        self.wake.set()
-        self.wake = asyncio.Event()
-
-
 class LiveTables:
     """The tables as everyone sees them now."""
 
@@ -90,7 +64,7 @@ class LiveTables:
         """Of the shoe of each table's running or last round."""
         self._missed: dict[str, list[Event]] = {}
         self._loading: dict[str, asyncio.Lock] = {}
-        self._rings: dict[str, _Ring] = {}
+        self._rings: dict[str, Ring] = {}
         self._heard = edge.position
         self._seal: audits.LogSealed | None = None
         """The newest seal since this server began to read."""
@@ -165,6 +139,9 @@ class LiveTables:
             position=position_message(self._heard),
         )
         view.server_time.GetCurrentTime()
+        off = table_off(self._state(), table)
+        if off is not None:
+            view.switched_off = off.scope
         shown = self._shown(table_id, table)
         if shown is not None:
             view.round.CopyFrom(shown)
@@ -221,12 +198,10 @@ class LiveTables:
                 self._round_changed(event)
             elif type(body) in SEATING:
                 self._seats_changed(event)
-            elif isinstance(body, tables.TableOpened):
+            elif isinstance(body, tables.TableOpened | tables.TableClosed | switches.SwitchSet):
                 self._heard = event.position
-                self._table_changed(event, body.spec.table_id)
-            elif isinstance(body, tables.TableClosed):
-                self._heard = event.position
-                self._table_changed(event, body.table_id)
+                for table_id in _changed_by(body) or self._rings:
+                    self._table_changed(event, table_id)
             elif isinstance(body, audits.LogSealed):
                 self._seal = body
         self._heard = events[-1].position
@@ -310,7 +285,7 @@ class LiveTables:
         with self._watchers.track_inprogress():
             ring = self._rings.get(table_id)
             if ring is None:
-                ring = self._rings[table_id] = _Ring(self._heard)
+                ring = self._rings[table_id] = Ring(self._heard)
             told = resume
             if resume and not await self._edge.reached(resume, wait_s=RESUME_WAIT_S):
                 raise EdgeNotReady("the token is from a server that has read further")
@@ -334,6 +309,17 @@ class LiveTables:
                     told = max(told, self._heard) if wake is ring.wake else told
                     yield self._at(partners.WatchTableResponse(heartbeat=True), table_id, told)
             raise EdgeNotReady("stopping")
+
+
+def _changed_by(body: Message) -> list[str]:
+    """The table that an event changes; empty: any."""
+    match body:
+        case tables.TableOpened():
+            return [body.spec.table_id]
+        case tables.TableClosed():
+            return [body.table_id]
+        case _:
+            return []
 
 
 def _ace(table: Table) -> int:

@@ -31,7 +31,11 @@ REQUEST_KINDS = RequestKinds(
         corrections.SettleReceivable: "",
         corrections.SetShortfallPolicy: "",
     },
-    onward={wallets.DepositRequested: "limits", limits.DepositApproved: "wallet"},
+    onward={
+        wallets.DepositRequested: "limits",
+        limits.DepositApproved: "wallet",
+        limits.DepositRefused: "wallet",
+    },
     refusals=frozenset((wallets.AccountRequestDeclined,)),
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf.message import Message
 from sqlalchemy import RowMapping
 
-from sabot.limits.v1.events_pb2 import DepositApproved
+from sabot.limits.v1.events_pb2 import DepositApproved, DepositRefused
 from sabot.log.v1.events_pb2 import InputFailed
 from sabot.partner.v1.partner_service_pb2 import RequestOutcome
 from sabot.wallet.v1 import events_pb2 as wallets
@@ -30,6 +30,7 @@ _FAILING: dict[str, type[Message]] = {
         wallets.Withdraw,
         wallets.DepositRequested,
         DepositApproved,
+        DepositRefused,
     )
 }
 

@@ -14,6 +14,7 @@ from services.kernel.edge import Edge
 from services.kernel.errors import INVALID_REQUEST, UNEXPECTED_OUTCOME, FieldViolation, Refused
 from services.kernel.event import Position
 from services.kernel.tokens import Role
+from services.refusals.limits import refused as limits_refused
 from services.refusals.wallet import ACCOUNT_NOT_FOUND, declined
 from services.wallet.books import Books, as_of
 from services.wallet.domain.state import Standing, WalletState
@@ -58,6 +59,8 @@ class WalletServicer:
             request_id=request.request_id,
             account_id=request.account_id,
             currency_code=request.currency_code,
+            jurisdiction=request.jurisdiction,
+            age=request.age,
         )
         opened = await self._ask(body, events.AccountOpened, call, call.partner())
         return wallets.OpenAccountResponse(
@@ -201,6 +204,8 @@ class WalletServicer:
         )
         if isinstance(told.body, events.AccountRequestDeclined):
             facts = {"request_id": body.request_id, "account_id": body.account_id}
+            if told.body.decline == events.DECLINE_LIMITS:
+                raise limits_refused(told.body.violations, facts)
             raise declined(told.body.decline, facts)
         if not isinstance(told.body, answer):
             raise Refused(UNEXPECTED_OUTCOME)

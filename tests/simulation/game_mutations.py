@@ -366,8 +366,8 @@ def limits_each_bet_by_itself(patch: pytest.MonkeyPatch) -> Cores:
     """The account's maximum is one of all its bets in a round (rule LIM-4)."""
     account_maximum = judging._account_maximum
 
-    def alone(table: TableLimits, _holding: Holding | None, extra_minor: int) -> Any:
-        return account_maximum(table, None, extra_minor)
+    def alone(table: TableLimits, _holding: Holding | None, extra_minor: int, bettor: Any) -> Any:
+        return account_maximum(table, None, extra_minor, bettor)
 
     patch.setattr(judging, "_account_maximum", alone)
     return BASE

@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]  # ship
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # the same
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.shoe.v1 import floor_events_pb2 as floors
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
@@ -19,7 +20,7 @@ from services.cli.errors_doc import SECTIONS, document
 from services.kernel import errors
 from services.kernel.errors import BrokenRule, FieldViolation, Reason, Refused, Retry, status_of
 from services.refusals import floor as floor_refusals
-from services.refusals.limits import ABOVE_MAXIMUM, LIMITS
+from services.refusals.limits import ABOVE_MAXIMUM, LIMITS, ORDERS
 from services.refusals.limits import refused as limits_refused
 from services.refusals.table import REFUSALS
 from services.refusals.table import refused as table_refused
@@ -90,8 +91,9 @@ def test_vis_6_each_reason_has_both_languages_with_the_same_facts(reason: Reason
         (limits.Limit, LIMITS),
         (wallets.Decline, DECLINES),
         (floors.FloorRefusal, floor_refusals.REFUSALS),
+        (protection.OrderRefusal, ORDERS),
     ],
-    ids=["Refusal", "Limit", "Decline", "FloorRefusal"],
+    ids=["Refusal", "Limit", "Decline", "FloorRefusal", "OrderRefusal"],
 )
 def test_each_value_that_a_core_may_refuse_with_is_mapped(
     enum: Any, mapping: dict[int, Reason]
@@ -180,10 +182,14 @@ def test_the_largest_status_fits_into_a_clients_trailing_metadata() -> None:
         "allowed_minor": 10**12,
         "would_be_minor": 10**12,
         "against": "",
+        "whose": f" ({long})",
+        "room_minor": 10**12,
     }
     broken = [BrokenRule(ABOVE_MAXIMUM, long, rule)] * 60
     fields = [FieldViolation(long, "string.pattern", long)] * 60
-    facts = dict.fromkeys((*FACTS, "place", "would_be_minor", "allowed_minor"), long)
+    facts = dict.fromkeys(
+        (*FACTS, "place", "would_be_minor", "allowed_minor", "whose", "room_minor"), long
+    )
     for refused in (
         Refused(ABOVE_MAXIMUM, facts, broken=broken),
         Refused(errors.INVALID_REQUEST, fields=fields),

@@ -161,7 +161,7 @@ def test_rou_4_announced_bets_are_judged_by_their_parts() -> None:
         (ROULETTE, ("voisins", "", 100), Unbookable.NOT_WHOLE_CHIPS, "NOT_WHOLE_CHIPS"),
         (BACCARAT, ("player", "1", 100), Unbookable.NOT_ON_LAYOUT, "NOT_ON_LAYOUT"),
         (BLACKJACK, ("main", "8", 100), Unbookable.NOT_ON_LAYOUT, "NOT_ON_LAYOUT"),
-        (BLACKJACK, ("double", "1", 100), Unbookable.NOT_ON_LAYOUT, "NOT_ON_LAYOUT"),
+        (BLACKJACK, ("double", "1", 100), Unbookable.NOT_ON_LAYOUT, "BET_BY_ACT"),
         (SICBO, ("dragon", "", 100), Unbookable.NOT_OFFERED, "BET_NOT_OFFERED"),
     ],
 )

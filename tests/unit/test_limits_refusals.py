@@ -6,7 +6,7 @@ import pytest
 
 from sabot.limits.v1 import events_pb2 as limits
 from services.kernel.errors import Refused, status_of
-from services.refusals.limits import LIMITS, refused
+from services.refusals.limits import LIMITS, open_to_partners, refused
 from services.refusals.wallet import DECISION_FAILED
 
 FACTS: dict[str, str | int] = {
@@ -32,7 +32,7 @@ TOLD = [
         limits.Violation(
             limit=limits.LIMIT_ABOVE_MAXIMUM, bet="red", allowed_minor=1_000, would_be_minor=1_001
         ),
-        "total on red would be 1001, maximum 1000 (minor units)",
+        "total on red would be 1001, maximum 1000, room for ? (minor units)",
         {"bet": "red", "would_be_minor": "1001", "allowed_minor": "1000"},
     ),
     (
@@ -99,18 +99,96 @@ TOLD = [
         limits.Violation(
             limit=limits.LIMIT_ACCOUNT_MAXIMUM, allowed_minor=5_000, would_be_minor=5_001
         ),
-        "all stakes of the account in the round would be 5001, maximum 5000 (minor units)",
+        "all stakes in the round would be 5001, maximum 5000, room for ? (minor units)",
         {"would_be_minor": "5001", "allowed_minor": "5000"},
     ),
     (
         limits.Violation(limit=limits.LIMIT_EXPOSURE, allowed_minor=90_000, would_be_minor=90_100),
-        "the house might have to pay 90100 more in the round, room is left for 90000 (minor units)",
-        {"would_be_minor": "90100", "allowed_minor": "90000"},
+        "the round takes no such stake: the most that the house may have to pay is reached",
+        {},
     ),
     (
         limits.Violation(limit=limits.LIMIT_BET_CLOSED, bet="tie"),
         "tie is closed for this round",
         {"bet": "tie"},
+    ),
+    (
+        limits.Violation(
+            limit=limits.LIMIT_STAKE_WINDOW,
+            allowed_minor=5_000,
+            would_be_minor=5_100,
+            room_minor=400,
+            window_s=86_400,
+            scope=limits.SCOPE_PARTNER,
+            scope_id="acme",
+            until_us=7,
+        ),
+        "stakes within 24 h would be 5100, maximum 5000 (PARTNER acme), room for 400 (minor units)",
+        {
+            "would_be_minor": "5100",
+            "allowed_minor": "5000",
+            "room_minor": "400",
+            "scope": "PARTNER",
+            "scope_id": "acme",
+            "until_us": "7",
+        },
+    ),
+    (
+        limits.Violation(
+            limit=limits.LIMIT_LOSS_WINDOW,
+            allowed_minor=5_000,
+            would_be_minor=5_100,
+            room_minor=0,
+            window_s=7 * 86_400,
+            scope=limits.SCOPE_JURISDICTION,
+            scope_id="FR",
+        ),
+        "losses within 7 d could be 5100, maximum 5000 (JURISDICTION FR), room for 0 (minor units)",
+        {"scope": "JURISDICTION", "scope_id": "FR"},
+    ),
+    (
+        limits.Violation(
+            limit=limits.LIMIT_DEPOSIT_WINDOW,
+            allowed_minor=5_000,
+            would_be_minor=5_100,
+            room_minor=40,
+            window_s=12 * 3_600,
+            scope=limits.SCOPE_ACCOUNT,
+        ),
+        "deposits within 12 h would be 5100, maximum 5000 (ACCOUNT), room for 40 (minor units)",
+        {"scope": "ACCOUNT"},
+    ),
+    (
+        limits.Violation(
+            limit=limits.LIMIT_SESSION_TIME,
+            allowed_count=3_600,
+            would_be_count=3_700,
+            scope=limits.SCOPE_ACCOUNT,
+        ),
+        "the time at play in 1 session is 3700 s, maximum 3600 s (ACCOUNT)",
+        {"would_be_count": "3700", "allowed_count": "3600"},
+    ),
+    (
+        limits.Violation(limit=limits.LIMIT_EXCLUDED, scope=limits.SCOPE_ACCOUNT),
+        "the account is excluded",
+        {"scope": "ACCOUNT"},
+    ),
+    (
+        limits.Violation(limit=limits.LIMIT_COOLING_OFF, scope=limits.SCOPE_ACCOUNT, until_us=9),
+        "the account takes a break",
+        {"until_us": "9"},
+    ),
+    (
+        limits.Violation(limit=limits.LIMIT_UNDER_AGE, scope=limits.SCOPE_ACCOUNT),
+        "the account's holder is not of age",
+        {},
+    ),
+    (
+        limits.Violation(
+            limit=limits.LIMIT_AGE_NOT_STATED, scope=limits.SCOPE_JURISDICTION, scope_id="FR"
+        ),
+        "the partner has not stated that the account's holder is of age (JURISDICTION FR)",
+        {"scope_id": "FR"},
     ),
     (
         limits.Violation(limit=limits.LIMIT_BOOK_CLOSED),
@@ -148,6 +226,32 @@ def test_lim_6_a_broken_limit_is_told_with_its_arithmetic(
 
 def metadata_of(refusal: Refused) -> dict[str, str]:
     return {name: value for name, value in refusal.facts.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("limit", "bet", "asked", "room"),
+    [
+        (limits.LIMIT_ABOVE_MAXIMUM, "red", {("red", ""): 600, ("black", ""): 50}, 99),
+        (limits.LIMIT_ABOVE_MAXIMUM, "red", {("red", ""): 501}, 0),
+        (limits.LIMIT_ACCOUNT_MAXIMUM, "", {("red", ""): 600, ("black", ""): 50}, 149),
+    ],
+)
+def test_lim_6_the_room_that_is_left_follows_from_what_was_asked(
+    limit: limits.Limit.ValueType, bet: str, asked: dict[tuple[str, str], int], room: int
+) -> None:
+    violation = limits.Violation(limit=limit, bet=bet, allowed_minor=500, would_be_minor=1_001)
+    told = refused([violation], FACTS, asked)
+    assert told.facts["room_minor"] == str(room)
+    assert f"room for {room} " in told.text("en")
+
+
+def test_vis_1_no_figure_of_an_exposure_is_told() -> None:
+    violation = limits.Violation(
+        limit=limits.LIMIT_EXPOSURE, allowed_minor=90_000, would_be_minor=90_100
+    )
+    told = status_of(refused([violation], FACTS))
+    assert b"90" not in told.SerializeToString()
+    assert open_to_partners([violation]) == [limits.Violation(limit=limits.LIMIT_EXPOSURE)]
 
 
 def test_lim_6_several_broken_limits_are_all_told() -> None:

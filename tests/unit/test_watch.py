@@ -20,7 +20,7 @@ from services.kernel.edge import EdgeNotReady
 from services.kernel.errors import Refused
 from services.kernel.event import Position
 from services.kernel.telemetry import Metrics
-from services.table import watch
+from services.table import ring, watch
 from services.table.domain.state import Phase, TableState
 from services.table.servicer import PartnerServicer
 from services.table.watch import LiveBets, LiveTables
@@ -162,7 +162,7 @@ async def test_a_token_goes_on_without_gap_or_repeat(hall: Hall) -> None:
 async def test_who_was_away_too_long_is_told_so_and_gets_the_state(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "RING_CHANGES", 3)
+    monkeypatch.setattr(ring, "RING_CHANGES", 3)
     stream = hall.watch()
     token = (await anext(stream)).resume_token
     hall.open_round()

@@ -1,4 +1,5 @@
-"""Limits: may these bets stand, may these be taken back? (LIM-1 to LIM-5, LIM-8, BJ-11, MON-4)
+"""Limits: may these bets stand, may these be taken back, may this money come in? (LIM-1 to LIM-8,
+BJ-11, MON-4)
 
 A stake counts against limits from its approval; it covers raises, side bets, the other side and
 withdrawals only once the wallet has reserved it. Whatever the wallet declines, returns or fails to
@@ -13,6 +14,7 @@ from typing import assert_never, cast
 from google.protobuf.message import Message
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.log.v1 import events_pb2 as log
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import bet_pb2 as bets
@@ -20,7 +22,20 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Core, Event
+from services.limits.domain.accounts import (
+    account_goes_on,
+    bettor_of,
+    judged_deposit,
+    note_approved,
+    note_gone,
+    note_round_over,
+)
 from services.limits.domain.judging import judged, judged_extra, judged_rest
+from services.limits.domain.orders import (
+    answer_order,
+    order_answered,
+    use_request_id,
+)
 from services.limits.domain.state import (
     BetStanding,
     BookStanding,
@@ -53,6 +68,15 @@ Folded = (
     | tables.RoundClosed
     | tables.TableOpened
     | tables.TableClosed
+    | wallets.PayoutPosted
+    | wallets.AccountOpened
+    | wallets.AccountClosed
+    | wallets.FundsDeposited
+    | wallets.AccountRequestDeclined
+    | protection.SetLimits
+    | protection.Exclude
+    | protection.LiftExclusion
+    | protection.DescribeAccount
     | log.InputFailed
 )
 Answered = (
@@ -61,8 +85,15 @@ Answered = (
     | limits.WithdrawalApproved
     | limits.WithdrawalRefused
     | limits.DepositApproved
+    | limits.DepositRefused
     | limits.BookClosed
     | limits.BookVoided
+    | protection.LimitsSet
+    | protection.AccountExcluded
+    | protection.ExclusionLifted
+    | protection.AccountDescribed
+    | protection.LimitsOrderRefused
+    | log.RequestRepeated
 )
 FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
 ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
@@ -83,6 +114,15 @@ def evolve(state: LimitsState, event: Event) -> None:
             if holding is not None:
                 for bet in body.bets:
                     cover(holding, bet.bet_id)
+        case (
+            wallets.PayoutPosted()
+            | wallets.FundsDeposited()
+            | wallets.AccountRequestDeclined()
+            | wallets.AccountOpened()
+            | wallets.AccountClosed()
+            | limits.DepositApproved()
+        ):
+            account_goes_on(state, event, body)
         case wallets.StakeDeclined():
             _release(state, body.partner_id or event.partner, body)
         case wallets.StakeReturned():
@@ -105,29 +145,39 @@ def evolve(state: LimitsState, event: Event) -> None:
             found = state.tables.get(body.table_id)
             if found is not None:
                 state.books[body.round_id] = opened(body.table_id, found, body.round_in_shoe)
-        case risk.BetsClosed():
-            book = state.books.get(body.round_id)
-            if book is not None:
-                book.shut = [closed.bet for closed in body.bets]
-        case tables.BettingClosed():
-            _set_standing(state, body.round_id, BookStanding.CLOSED)
-        case tables.RoundVoided():
-            _set_standing(state, body.round_id, BookStanding.VOIDED)
-        case tables.RoundClosed():
-            state.books.pop(body.round_id, None)
-        case tables.InsuranceClosed():
-            book = state.books.get(body.round_id)
-            if book is not None:
-                book.insurance_closed = True
+        case (
+            risk.BetsClosed()
+            | tables.BettingClosed()
+            | tables.RoundVoided()
+            | tables.RoundClosed()
+            | tables.InsuranceClosed()
+        ):
+            _book_goes_on(state, body)
+        case (
+            protection.SetLimits()
+            | protection.Exclude()
+            | protection.LiftExclusion()
+            | protection.DescribeAccount()
+        ):
+            use_request_id(state, event, body)
+        case (
+            protection.LimitsSet()
+            | protection.AccountExcluded()
+            | protection.ExclusionLifted()
+            | protection.AccountDescribed()
+            | protection.LimitsOrderRefused()
+        ):
+            order_answered(state, event, body)
         case (
             tables.BetsWithdrawn()
             | tables.ActionTaken()
             | wallets.DepositRequested()
             | limits.BetsRefused()
             | limits.WithdrawalRefused()
-            | limits.DepositApproved()
+            | limits.DepositRefused()
             | limits.BookClosed()
             | limits.BookVoided()
+            | log.RequestRepeated()
         ):
             pass
         case _:
@@ -157,16 +207,21 @@ def decide(state: LimitsState, event: Event) -> Answers:
         case tables.RoundVoided():
             return [limits.BookVoided(table_id=body.table_id, round_id=body.round_id)]
         case wallets.DepositRequested():
-            return [
-                limits.DepositApproved(
-                    request_id=body.request_id,
-                    account_id=body.account_id,
-                    currency_code=body.currency_code,
-                    amount_minor=body.amount_minor,
-                )
-            ]
+            return [_judge_deposit(state, event, body)]
         case (
-            tables.RoundOpened()
+            protection.SetLimits()
+            | protection.Exclude()
+            | protection.LiftExclusion()
+            | protection.DescribeAccount()
+        ):
+            return [answer_order(state, event, body)]
+        case (
+            wallets.PayoutPosted()
+            | wallets.AccountOpened()
+            | wallets.AccountClosed()
+            | wallets.FundsDeposited()
+            | wallets.AccountRequestDeclined()
+            | tables.RoundOpened()
             | tables.RoundClosed()
             | tables.TableOpened()
             | tables.TableClosed()
@@ -189,8 +244,9 @@ def _judge_bets(
     elif book is None or book.standing is not BookStanding.OPEN:
         violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
     else:
-        holding = book.holdings.get((event.partner, body.account_id))
-        violations = judged(book, holding, body.bets)
+        owner = (event.partner, body.account_id)
+        bettor = bettor_of(state, owner, book.table_id, body.currency_code, event.time_us)
+        violations = judged(book, book.holdings.get(owner), body.bets, bettor)
     if violations:
         return limits.BetsRefused(
             request_id=body.request_id,
@@ -224,8 +280,9 @@ def _judge_action(
     ):
         violations = [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
     else:
-        holding = book.holdings.get((event.partner, body.account_id))
-        violations = judged_extra(book, holding, body.extra)
+        owner = (event.partner, body.account_id)
+        bettor = bettor_of(state, owner, book.table_id, body.currency_code, event.time_us)
+        violations = judged_extra(book, book.holdings.get(owner), body.extra, bettor)
     if violations:
         return limits.BetsRefused(
             request_id=body.request_id,
@@ -289,15 +346,40 @@ def _judge_withdrawal(
     )
 
 
+def _judge_deposit(
+    state: LimitsState, event: Event, body: wallets.DepositRequested
+) -> limits.DepositApproved | limits.DepositRefused:
+    """LIM-7."""
+    violations = judged_deposit(state, event, body)
+    if violations:
+        return limits.DepositRefused(
+            request_id=body.request_id,
+            account_id=body.account_id,
+            currency_code=body.currency_code,
+            amount_minor=body.amount_minor,
+            violations=violations,
+        )
+    return limits.DepositApproved(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        currency_code=body.currency_code,
+        amount_minor=body.amount_minor,
+    )
+
+
 def _approve(state: LimitsState, event: Event, body: limits.BetsApproved) -> None:
     book = state.books.get(body.round_id)
     if book is None:
         return
     owner = (event.partner, body.account_id)
+    now_us = event.time_us
+    total = 0
     for bet in body.bets:
         place = (bet.bet, bet.position)
-        held = HeldBet(place, bet.stake_minor, body.request_id, BetStanding.APPROVED)
-        hold(book, owner, bet.bet_id, held)
+        held = HeldBet(place, bet.stake_minor, body.request_id, BetStanding.APPROVED, now_us)
+        if hold(book, owner, bet.bet_id, held):
+            total += bet.stake_minor
+    note_approved(state, owner, now_us, total)
 
 
 def _holding(
@@ -314,19 +396,43 @@ def _release(
 ) -> None:
     book = state.books.get(body.round_id)
     if book is not None:
+        owner = (partner, body.account_id)
         for bet in body.bets:
-            release(book, (partner, body.account_id), bet.bet_id)
+            held = release(book, owner, bet.bet_id)
+            if held is not None:
+                note_gone(state, owner, held)
 
 
-def _set_standing(state: LimitsState, round_id: str, standing: BookStanding) -> None:
-    book = state.books.get(round_id)
-    if book is not None:
-        book.standing = standing
+def _book_goes_on(
+    state: LimitsState,
+    body: risk.BetsClosed
+    | tables.BettingClosed
+    | tables.RoundVoided
+    | tables.RoundClosed
+    | tables.InsuranceClosed,
+) -> None:
+    book = state.books.get(body.round_id)
+    if book is None:
+        return
+    match body:
+        case risk.BetsClosed():
+            book.shut = [closed.bet for closed in body.bets]
+        case tables.BettingClosed():
+            book.standing = BookStanding.CLOSED
+        case tables.RoundVoided():
+            book.standing = BookStanding.VOIDED
+        case tables.RoundClosed():
+            del state.books[body.round_id]
+            note_round_over(state, book)
+        case tables.InsuranceClosed():
+            book.insurance_closed = True
+        case _:
+            assert_never(body)
 
 
 CORE: Core[LimitsState] = Core(
     service=SERVICE,
-    schema=3,
+    schema=4,
     behaviour=1,
     state_type=LimitsState,
     initial=LimitsState,

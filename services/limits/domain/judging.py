@@ -1,16 +1,18 @@
 """Whether bets keep the limits, and what would remain after a withdrawal.
 
-Every violation is found. They come place by place (a kind of bet and its position, as first named
+Every violation is found. First come those that keep the account away altogether: excluded, cooling
+off, not of age. Then they come place by place (a kind of bet and its position, as first named
 in the request), and at each place in the order of `Limit`: below the minimum, above the maximum,
 off the step, against an opposite side, closed by the round of the shoe, closed for this round,
 without a main bet. Then come those
 that the bets break together, in the same order: difference, coverage, the account's maximum,
-exposure.
+exposure, and what protects the account: stakes, losses, time at play, each by its windows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import rule_set_pb2 as rule_sets
@@ -18,6 +20,8 @@ from sabot.table.v1 import bet_pb2 as bets
 from services.games.blackjack_bets import FURTHER_STAKES, SIDE_BETS
 from services.games.roulette import NUMBERS
 from services.limits.domain.exposure import outcomes_of
+from services.limits.domain.protection import AccountRecord, kept_away, over_windows
+from services.limits.domain.scopes import ROUND, Scoped, Strictest, What, of_bet, strictest, whose
 from services.limits.domain.state import (
     BetStanding,
     Book,
@@ -56,10 +60,37 @@ NOT_OFFERED = StakeLimits(min_minor=1, max_minor=0, step_minor=1)
 """The limits of a bet that the table does not offer: nothing fits them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bettor:
+    """Who bets, where more than a table's rules may limit it."""
+
+    record: AccountRecord
+    scoped: Sequence[Scoped]
+    """What concerns it here beside the table's rules, the widest scope first."""
+    currency_code: str
+    now_us: int
+
+    def on_bet(self, game: int, bet: str) -> Strictest | None:
+        """The strictest limit on a place of a bet."""
+        if not self.scoped:
+            return None
+        return strictest(self.scoped, of_bet(game, bet, self.currency_code), self.now_us)
+
+    def in_round(self) -> Strictest | None:
+        """The strictest limit on all stakes in a round."""
+        return strictest(self.scoped, (What(ROUND, self.currency_code),), self.now_us)
+
+
 def judged(
-    book: Book, holding: Holding | None, wagers: Sequence[bets.Bet]
+    book: Book,
+    holding: Holding | None,
+    wagers: Sequence[bets.Bet],
+    bettor: Bettor | None = None,
+    *,
+    with_exposure: bool = True,
 ) -> list[limits.Violation]:
-    """What a request would break, judged as a whole.
+    """What a request would break, judged as a whole. `bettor`: where there may be more to say of
+    the account than the table's rules.
 
     Maxima and combinations (LIM-1 to LIM-4) count every stake from its approval on. Minimum, step
     and what a side bet or the other side stands on are judged by what is certain, the reserved
@@ -79,6 +110,8 @@ def judged(
         if stake < 1:
             smallest[place] = min(stake, smallest.get(place, stake))
     violations: list[limits.Violation] = []
+    if bettor is not None:
+        violations += kept_away(bettor.record, bettor.scoped, bettor.now_us)
     for place, extra in added.items():
         bet = place[0]
         limit = table.limits.get(bet, NOT_OFFERED)
@@ -89,7 +122,11 @@ def judged(
             violations.append(_below(place, limit, smallest[place]))
         elif certain < limit.min_minor:
             violations.append(_below(place, limit, certain))
-        if total > limit.max_minor:
+        stricter = None if bettor is None else bettor.on_bet(table.rule_set.game, bet)
+        if stricter is not None and stricter.maximum < limit.max_minor:
+            if total > stricter.maximum:
+                violations.append(_above_scope(place, stricter, total, extra))
+        elif total > limit.max_minor:
             violations.append(_above(place, limit, total))
         if certain % limit.step_minor:
             violations.append(_off_step(place, limit, certain))
@@ -108,21 +145,33 @@ def judged(
             main = (MAIN, place[1])
             if main not in added and main not in covered:
                 violations.append(_without_main(place, total))
-    violations += _together(book, holding, wagers, added)
+    violations += _together(book, holding, added, bettor)
+    if with_exposure and table.max_exposure_minor:
+        violations += _exposure(book, wagers)
+    if bettor is not None and bettor.scoped:
+        # A stake that is none is refused for that, and makes no room for another one.
+        extra = sum(minor for minor in added.values() if minor > 0)
+        violations += over_windows(bettor.record, bettor.scoped, extra, bettor.now_us)
     return violations
 
 
-def judged_extra(book: Book, holding: Holding | None, wager: bets.Bet) -> list[limits.Violation]:
+def judged_extra(
+    book: Book, holding: Holding | None, wager: bets.Bet, bettor: Bettor | None = None
+) -> list[limits.Violation]:
     """What the further stake of an action would break: insurance may be closed for the round, each
-    needs its main bet (BJ-11) and counts towards the account's maximum. Stake limits do not hold
-    for it (BJ-6), and its exposure was reserved with the main bet (LIM-4)."""
+    needs its main bet (BJ-11) and counts towards the account's maximum and what protects it. Stake
+    limits do not hold for it (BJ-6), and its exposure was reserved with the main bet (LIM-4)."""
     place = (wager.bet, wager.position)
     violations: list[limits.Violation] = []
+    if bettor is not None:
+        violations += kept_away(bettor.record, bettor.scoped, bettor.now_us)
     if wager.bet in book.shut:
         violations.append(_shut(place))
     if holding is None or (MAIN, wager.position) not in holding.cover_minor:
         violations.append(_without_main(place, wager.stake_minor))
-    violations += _account_maximum(book.limits, holding, wager.stake_minor)
+    violations += _account_maximum(book.limits, holding, wager.stake_minor, bettor)
+    if bettor is not None:
+        violations += over_windows(bettor.record, bettor.scoped, wager.stake_minor, bettor.now_us)
     return violations
 
 
@@ -204,9 +253,12 @@ def _deserted(
 
 
 def _together(
-    book: Book, holding: Holding | None, wagers: Sequence[bets.Bet], added: Mapping[Place, int]
+    book: Book,
+    holding: Holding | None,
+    added: Mapping[Place, int],
+    bettor: Bettor | None,
 ) -> list[limits.Violation]:
-    """Difference, coverage, the account's maximum, exposure: where the table limits them."""
+    """Difference, coverage, the account's maximum: where they are limited."""
     table = book.limits
     violations: list[limits.Violation] = []
     if table.max_difference_minor and any(bet in PLAYER or bet in BANKER for bet, _ in added):
@@ -217,10 +269,8 @@ def _together(
         violations += _difference(table, counted, covered)
     if table.max_numbers:
         violations += _coverage(table, holding, added)
-    if table.max_account_minor:
-        violations += _account_maximum(table, holding, sum(added.values()))
-    if table.max_exposure_minor:
-        violations += _exposure(book, wagers)
+    if table.max_account_minor or bettor is not None:
+        violations += _account_maximum(table, holding, sum(added.values()), bettor)
     return violations
 
 
@@ -278,10 +328,21 @@ def _coverage(
 
 
 def _account_maximum(
-    table: TableLimits, holding: Holding | None, extra_minor: int
+    table: TableLimits, holding: Holding | None, extra_minor: int, bettor: Bettor | None
 ) -> list[limits.Violation]:
-    """LIM-4."""
+    """LIM-4, LIM-6."""
     total = extra_minor + (0 if holding is None else holding.total_minor)
+    stricter = None if bettor is None else bettor.in_round()
+    if stricter is not None and not 0 < table.max_account_minor <= stricter.maximum:
+        if total <= stricter.maximum:
+            return []
+        told = limits.Violation(
+            limit=limits.LIMIT_ACCOUNT_MAXIMUM,
+            allowed_minor=stricter.maximum,
+            would_be_minor=total,
+            room_minor=max(stricter.maximum - total + extra_minor, 0),
+        )
+        return [whose(told, stricter.scope)]
     if not table.max_account_minor or total <= table.max_account_minor:
         return []
     return [
@@ -340,6 +401,21 @@ def _above(place: Place, limit: StakeLimits, minor: int) -> limits.Violation:
         allowed_minor=limit.max_minor,
         would_be_minor=minor,
     )
+
+
+def _above_scope(
+    place: Place, stricter: Strictest, minor: int, extra_minor: int
+) -> limits.Violation:
+    """LIM-6."""
+    told = limits.Violation(
+        limit=limits.LIMIT_ABOVE_MAXIMUM,
+        bet=place[0],
+        position=place[1],
+        allowed_minor=stricter.maximum,
+        would_be_minor=minor,
+        room_minor=max(stricter.maximum - minor + extra_minor, 0),
+    )
+    return whose(told, stricter.scope)
 
 
 def _off_step(place: Place, limit: StakeLimits, minor: int) -> limits.Violation:

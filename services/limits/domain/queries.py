@@ -10,6 +10,7 @@ from sabot.limits.v1 import limits_service_pb2 as service
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.table.v1 import spec_pb2 as specs
 from services.games.registry import NotExpanded, announced, on_layout
+from services.limits.domain.accounts import bettor_of
 from services.limits.domain.exposure import outcomes_of
 from services.limits.domain.judging import judged
 from services.limits.domain.state import Book, BookStanding, LimitsState, Place, TableLimits
@@ -29,8 +30,11 @@ def check(
     account_id: str,
     table_id: str,
     wagers: Sequence[bets.Bet],
+    now_us: int = 0,
 ) -> list[limits.Violation] | Unbookable | None:
-    """What bets of an account would break if they were placed now: the dry run (CheckBets).
+    """What bets of an account would break if they were placed now: the dry run (CheckBets). The
+    exposure of the round is left out: it is made of
+    others' stakes, and whoever asked often enough would know them (rule VIS-1).
 
     Positions may be told in any order of their numbers. Empty: the bets would be approved. None: no
     such open table.
@@ -44,7 +48,52 @@ def check(
         return booked
     if book is None or book.standing is not BookStanding.OPEN:
         return [limits.Violation(limit=limits.LIMIT_BOOK_CLOSED)]
-    return judged(book, book.holdings.get((partner, account_id)), booked)
+    owner = (partner, account_id)
+    holding = book.holdings.get(owner)
+    bettor = bettor_of(state, owner, table_id, book.limits.currency_code, now_us)
+    return judged(book, holding, booked, bettor, with_exposure=False)
+
+
+def wrong_bet(state: LimitsState, table_id: str, wagers: Sequence[bets.Bet]) -> bets.Bet | None:
+    """The first bet that a table would not book; None: there is none."""
+    table = state.tables.get(table_id)
+    book = _book_at(state, table_id)
+    found = table if book is None else book.limits
+    if found is None:
+        return None
+    return next((one for one in wagers if isinstance(_booked(found, [one]), Unbookable)), None)
+
+
+def with_room(
+    state: LimitsState,
+    table_id: str,
+    wagers: Sequence[bets.Bet],
+    violations: Sequence[limits.Violation],
+) -> list[limits.Violation]:
+    """What `check` found, with the room that is left."""
+    table = state.tables.get(table_id)
+    book = _book_at(state, table_id)
+    found = table if book is None else book.limits
+    booked = None if found is None else _booked(found, wagers)
+    if not isinstance(booked, list):
+        return list(violations)
+    told: list[limits.Violation] = []
+    for violation in violations:
+        one = limits.Violation()
+        one.CopyFrom(violation)
+        of_place = one.limit == limits.LIMIT_ABOVE_MAXIMUM
+        if not one.HasField("room_minor") and (
+            of_place or one.limit == limits.LIMIT_ACCOUNT_MAXIMUM
+        ):
+            place = (one.bet, one.position)
+            asked = sum(
+                bet.stake_minor
+                for bet in booked
+                if not of_place or (bet.bet, bet.position) == place
+            )
+            one.room_minor = max(one.allowed_minor - one.would_be_minor + asked, 0)
+        told.append(one)
+    return told
 
 
 def limits_at(state: LimitsState, table_id: str) -> service.GetLimitsResponse | None:

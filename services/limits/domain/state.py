@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from google.protobuf.message import Message
+
 from sabot.rules.v1 import rule_set_pb2 as rule_sets
 from sabot.table.v1 import spec_pb2 as specs
 from services.games.registry import covered
+from services.kernel.requests import RequestIds
 from services.limits.domain.exposure import outcomes_of
+from services.limits.domain.protection import AccountRecord
+from services.limits.domain.scopes import ScopeId, Settings
 
 MAX_NUMBERS = 34
 """Of 37 numbers, 92 %: what bets may cover where a table says nothing else (rule LIM-3, D7)."""
@@ -49,6 +54,7 @@ class TableLimits:
     """All stakes of an account in a round (LIM-4); 0: as many as it likes."""
     max_exposure_minor: int = 0
     """All winnings that the house may have to pay in a round (LIM-4); 0: no such limit."""
+    currency_code: str = ""
 
 
 class BetStanding(IntEnum):
@@ -70,6 +76,8 @@ class HeldBet:
     stake_minor: int
     request_id: str
     standing: BetStanding
+    at_us: int = 0
+    """When it was approved, in log time."""
 
 
 @dataclass(slots=True)
@@ -87,6 +95,8 @@ class Holding:
     """All held stakes together."""
     numbers: int = 0
     """Roulette: the numbers that held bets cover, bit by bit."""
+    paid: bool = False
+    """Whether its bets are settled and paid: nothing of it is at stake any more."""
 
 
 class BookStanding(IntEnum):
@@ -119,12 +129,33 @@ class Book:
 
 
 @dataclass(slots=True)
+class PendingDeposit:
+    """A deposit that counts already, though the wallet may decline it yet."""
+
+    account_id: str
+    amount_minor: int
+    at_us: int
+
+
+@dataclass(slots=True)
 class LimitsState:
     """The whole of it. A round leaves at `RoundClosed`, a table at `TableClosed`."""
 
     tables: dict[str, TableLimits] = field(default_factory=dict[str, TableLimits])
     books: dict[str, Book] = field(default_factory=dict[str, Book])
     """By round id."""
+    accounts: dict[Owner, AccountRecord] = field(default_factory=dict[Owner, AccountRecord])
+    """Every account that was ever opened."""
+    scopes: dict[ScopeId, Settings] = field(default_factory=dict[ScopeId, Settings])
+    """Whoever has set a limit beside a table's rules."""
+    deposits: dict[tuple[str, str], PendingDeposit] = field(
+        default_factory=dict[tuple[str, str], PendingDeposit]
+    )
+    """By (partner, request id): approved, and not paid in yet."""
+    requests: RequestIds = field(default_factory=RequestIds)
+    """Of orders to limits; the scope is the partner, or who acts for the house."""
+    outcomes: dict[tuple[str, str], Message] = field(default_factory=dict[tuple[str, str], Message])
+    """By scope and request id: what was answered to each of those ids."""
 
 
 def in_force(spec: specs.TableSpec, revision: int) -> TableLimits:
@@ -146,6 +177,7 @@ def in_force(spec: specs.TableSpec, revision: int) -> TableLimits:
         max_numbers=(asked.max_numbers or MAX_NUMBERS) if is_roulette else 0,
         max_account_minor=asked.max_account_minor,
         max_exposure_minor=asked.max_exposure_minor,
+        currency_code=spec.currency_code,
     )
 
 
@@ -162,19 +194,20 @@ def opened(table_id: str, limits: TableLimits, round_in_shoe: int) -> Book:
     )
 
 
-def hold(book: Book, owner: Owner, bet_id: str, held: HeldBet) -> None:
-    """Take a bet into an account's holding."""
+def hold(book: Book, owner: Owner, bet_id: str, held: HeldBet) -> bool:
+    """Take a bet into an account's holding. Whether it is new there."""
     holding = book.holdings.get(owner)
     if holding is None:
         holding = book.holdings[owner] = Holding()
     if bet_id in holding.bets:
-        return
+        return False
     holding.bets[bet_id] = held
     _add(holding.counted_minor, held.place, held.stake_minor)
     holding.total_minor += held.stake_minor
     if book.limits.max_numbers:
         holding.numbers |= numbers_of(book.limits, held.place)
     _expose(book, held, 1)
+    return True
 
 
 def cover(holding: Holding, bet_id: str) -> None:
@@ -195,14 +228,14 @@ def leave(holding: Holding, bet_id: str) -> None:
     held.standing = BetStanding.LEAVING
 
 
-def release(book: Book, owner: Owner, bet_id: str) -> None:
-    """A bet is off: declined, or its stake went back."""
+def release(book: Book, owner: Owner, bet_id: str) -> HeldBet | None:
+    """A bet is off: declined, or its stake went back. The bet; None: it was off before."""
     holding = book.holdings.get(owner)
     if holding is None:
-        return
+        return None
     held = holding.bets.pop(bet_id, None)
     if held is None:
-        return
+        return None
     _add(holding.counted_minor, held.place, -held.stake_minor)
     holding.total_minor -= held.stake_minor
     if held.standing is BetStanding.RESERVED:
@@ -214,6 +247,7 @@ def release(book: Book, owner: Owner, bet_id: str) -> None:
         holding.numbers = 0
         for place in holding.counted_minor:
             holding.numbers |= numbers_of(book.limits, place)
+    return held
 
 
 def numbers_of(limits: TableLimits, place: Place) -> int:

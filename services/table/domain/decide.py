@@ -5,8 +5,8 @@ Order of refusals, each tested:
 - PlaceBets: UNKNOWN_TABLE; UNKNOWN_ROUND (the table never had it); REQUEST_EXPIRED (the round is
   over, and its request ids with it: whether the bet was on, GetRequest knows); a repeat with the
   same content is `RequestRepeated`, with other content REQUEST_ID_REUSED; TOO_MANY_REQUESTS;
-  BETTING_CLOSED or ROUND_VOIDED; ROUND_SUSPENDED; CURRENCY_MISMATCH; bet by bet UNKNOWN_BET,
-  NOT_ON_LAYOUT, NOT_WHOLE_CHIPS; SEAT_TAKEN; TOO_MANY_BETS.
+  BETTING_CLOSED or ROUND_VOIDED; ROUND_SUSPENDED; SWITCHED_OFF; CURRENCY_MISMATCH; bet by bet
+  UNKNOWN_BET, NOT_ON_LAYOUT, NOT_WHOLE_CHIPS; SEAT_TAKEN; TOO_MANY_BETS.
   TOO_MANY_REQUESTS comes before all that depends on the moment, because past that bound ids are not
   kept: such a refusal is not remembered, all later ones are.
   A request whose decision failed counts as declined ever since: decided again it is FAILED, so that
@@ -21,7 +21,8 @@ Order of refusals, each tested:
 - Every order of an operator: REQUEST_EXPIRED, a repeat, REQUEST_ID_REUSED, REQUEST_ID_AHEAD. Then
     OpenTable: BAD_TABLE_SPEC, ROUND_RUNNING, TOO_MANY_TABLES;
     CloseTable: UNKNOWN_TABLE, TABLE_CLOSED;
-    OpenRound: UNKNOWN_TABLE, TABLE_CLOSED, ROUND_RUNNING, SHOE_NOT_READY;
+    OpenRound: UNKNOWN_TABLE, TABLE_CLOSED, SWITCHED_OFF, ROUND_RUNNING, SHOE_NOT_READY;
+    SetSwitch: BAD_SWITCH, SWITCH_UNCHANGED, TOO_MANY_SWITCHES;
     orders about a round: UNKNOWN_TABLE, UNKNOWN_ROUND, ROUND_OVER, ROUND_VOIDED, then
       CloseBetting: BETTING_CLOSED, ROUND_SUSPENDED;
       SuspendRound: RESULT_ACCEPTED, ALREADY_SUSPENDED;
@@ -51,6 +52,7 @@ from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import risk_events_pb2 as risk
+from sabot.table.v1 import switch_events_pb2 as switches
 from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import Answers, Event
@@ -71,6 +73,7 @@ from services.table.domain.risk import decide_closing
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import Phase, TableState, round_number, running_round
 from services.table.domain.suspensions import decide_escalation
+from services.table.domain.switches import table_off
 
 
 def decide(state: TableState, event: Event) -> Answers:
@@ -118,6 +121,7 @@ def decide(state: TableState, event: Event) -> Answers:
             | orders.CorrectOutcome()
             | corrections.ProposeCorrection()
             | corrections.ApproveCorrection()
+            | switches.SetSwitch()
         ):
             return decide_order(state, event, body)
         case rules.RoundResolved():
@@ -198,6 +202,8 @@ def _shoe_is_ready(
     due = one.next_due_us
     if not one.shoe_ready or one.running is not None or due is None or event.time_us < due:
         return ()
+    if table_off(state, one) is not None:
+        return ()  # Its timer opens it once it is on again.
     return (round_opened(body.table_id, one, one.spec, one.revision),)
 
 

@@ -10,10 +10,12 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from sabot.table.v1 import switch_pb2 as switches
 from services.kernel.event import Event
 from services.table.domain.booking import booked
 from services.table.domain.requests import place_of
 from services.table.domain.state import MAX_BETS, Phase, Round, Table, TableState
+from services.table.domain.switches import bets_off
 from services.table.domain.turns import MAX_FURTHER_BETS, held_seat
 
 
@@ -24,7 +26,16 @@ def decide_bets(state: TableState, event: Event, body: table.PlaceBets) -> Messa
         return found
     if isinstance(found, tuple):
         one, running = found
-        bets = _bets_to_book(one, running, event, body)
+        bets = _bets_to_book(state, one, running, event, body)
+        if isinstance(bets, switches.Switch):
+            return table.BetsRejected(
+                request_id=body.request_id,
+                account_id=body.account_id,
+                table_id=body.table_id,
+                round_id=body.round_id,
+                refusal=table.REFUSAL_SWITCHED_OFF,
+                off=bets,
+            )
         if isinstance(bets, list):
             placed = _placed(running, body, bets)
             if running.at_floor is not None:
@@ -59,11 +70,14 @@ def _placed(running: Round, body: table.PlaceBets, bets: Sequence[bet_pb2.Bet]) 
 
 
 def _bets_to_book(
-    one: Table, running: Round, event: Event, body: table.PlaceBets
-) -> list[bet_pb2.Bet] | table.Refusal.ValueType:
+    state: TableState, one: Table, running: Round, event: Event, body: table.PlaceBets
+) -> list[bet_pb2.Bet] | table.Refusal.ValueType | switches.Switch:
     refusal = _window_refusal(running)
     if refusal is not None:
         return refusal
+    off = bets_off(state, one, event.partner, body.account_id)
+    if off is not None:
+        return off
     if body.currency_code != one.spec.currency_code:
         return table.REFUSAL_CURRENCY_MISMATCH
     bets = booked(one.spec.rule_set, one.bets, body.bets)

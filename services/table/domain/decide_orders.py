@@ -13,7 +13,8 @@ from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
-from sabot.table.v1 import spec_pb2
+from sabot.table.v1 import spec_pb2, switch_pb2
+from sabot.table.v1 import switch_events_pb2 as switches
 from services.games.rule_set_faults import table_faults
 from services.kernel.event import Answers, Event
 from services.kernel.requests import Standing
@@ -28,9 +29,11 @@ from services.table.domain.state import (
     MAX_OPEN_TABLES,
     Phase,
     Round,
+    Table,
     TableState,
     round_number,
 )
+from services.table.domain.switches import decide_switch, table_off
 
 MAX_DETAIL = 2000
 """Characters of what is wrong with a table's rules: enough for a person to begin with."""
@@ -54,6 +57,8 @@ def decide_order(state: TableState, event: Event, body: Order) -> Answers:
             return (_open_round(state, body),)
         case table.CloseBetting():
             return _close_betting(state, event, body)
+        case switches.SetSwitch():
+            return (decide_switch(state, body),)
         case (
             table.SuspendRound()
             | table.ResumeRound()
@@ -69,20 +74,27 @@ def decide_order(state: TableState, event: Event, body: Order) -> Answers:
 
 
 def _rejected(
-    body: Order, refusal: table.Refusal.ValueType, detail: str = ""
+    body: Order,
+    refusal: table.Refusal.ValueType,
+    detail: str = "",
+    off: switch_pb2.Switch | None = None,
 ) -> table.OrderRejected:
     if isinstance(body, corrections.ProposeCorrection | corrections.ApproveCorrection):
         return paid_round_rejected(body, refusal)
-    table_id = body.spec.table_id if isinstance(body, table.OpenTable) else body.table_id
-    round_id = ""
-    if not isinstance(body, table.OpenTable | table.CloseTable | table.OpenRound):
-        round_id = body.round_id
+    table_id = round_id = ""
+    if isinstance(body, table.OpenTable):
+        table_id = body.spec.table_id
+    elif isinstance(body, table.CloseTable | table.OpenRound):
+        table_id = body.table_id
+    elif not isinstance(body, switches.SetSwitch):
+        table_id, round_id = body.table_id, body.round_id
     return table.OrderRejected(
         request_id=body.request_id,
         table_id=table_id,
         round_id=round_id,
         refusal=refusal,
         detail=detail,
+        off=off,
     )
 
 
@@ -141,7 +153,8 @@ def _open_table(state: TableState, body: table.OpenTable) -> Sequence[Message]:
     opened = table.TableOpened(spec=spec, revision=revision)
     if one is None or not one.is_open or not one.shoe_ready:
         return (opened,)
-    if spec.pacing.betting_window_ms and one.next_due_us is None:
+    after = Table(spec, revision, ())
+    if spec.pacing.betting_window_ms and one.next_due_us is None and not table_off(state, after):
         # From rounds by an operator's call to rounds by the clock: the first opens at once.
         return (opened, round_opened(spec.table_id, one, spec, revision))
     return (opened,)
@@ -165,6 +178,9 @@ def _open_round(state: TableState, body: table.OpenRound) -> Message:
         return _rejected(body, table.REFUSAL_UNKNOWN_TABLE)
     if not one.is_open:
         return _rejected(body, table.REFUSAL_TABLE_CLOSED)
+    off = table_off(state, one)
+    if off is not None:
+        return _rejected(body, table.REFUSAL_SWITCHED_OFF, off=off)
     if one.running is not None:
         return _rejected(body, table.REFUSAL_ROUND_RUNNING)
     if not one.shoe_ready:
@@ -174,14 +190,16 @@ def _open_round(state: TableState, body: table.OpenRound) -> Message:
 
 def _timer_opens(state: TableState, body: table.OpenRound) -> Message:
     """A timer that comes before the shoe is ready is early: the shoe's start opens the round then,
-    or the timer fires again, whichever is later."""
+    or the timer fires again, whichever is later. One that comes while the table is switched off
+    fires again once it is on."""
     one = state.tables.get(body.table_id)
     if one is None:
         return _ignored(log.IGNORED_REASON_UNKNOWN)
     if body.number <= one.number:
         return _ignored(log.IGNORED_REASON_ALREADY_DONE)
     awaited = one.next_due_us is not None and body.number == one.number + 1
-    if not awaited or one.running is not None or not one.shoe_ready:
+    ready = one.shoe_ready and table_off(state, one) is None
+    if not awaited or one.running is not None or not ready:
         return _ignored(log.IGNORED_REASON_NOT_NOW)
     return round_opened(body.table_id, one, one.spec, one.revision)
 

@@ -14,6 +14,7 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import risk_events_pb2 as risk
+from sabot.table.v1 import switch_events_pb2 as switches
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.table.domain import paid_rounds
 
@@ -28,6 +29,7 @@ Order = (
     | orders.CorrectCard
     | orders.CorrectOutcome
     | paid_rounds.Order
+    | switches.SetSwitch
 )
 """Operators' inputs; timers send two of them."""
 
@@ -98,6 +100,7 @@ Own = (
     | table.RoundClosed
     | risk.BetsClosed
     | paid_rounds.Own
+    | switches.SwitchSet
     | log.RequestRepeated
     | log.InputIgnored
 )

@@ -16,6 +16,7 @@ from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import risk_events_pb2 as risk
+from sabot.table.v1 import switch_events_pb2 as switches
 from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.event import UNLOGGED, Event, Position
@@ -60,6 +61,7 @@ from services.table.domain.state import (
     TableState,
     running_round,
 )
+from services.table.domain.switches import note_switch
 
 
 def evolve(state: TableState, event: Event) -> None:
@@ -103,12 +105,11 @@ def evolve(state: TableState, event: Event) -> None:
             | orders.CorrectOutcome()
             | corrections.ProposeCorrection()
             | corrections.ApproveCorrection()
+            | switches.SetSwitch()
         ):
             _keep_order(state, event, body)
-        case table.TableOpened():
-            _table_opened(state, event, body)
-        case table.TableClosed():
-            _table_closed(state, body)
+        case table.TableOpened() | table.TableClosed() | switches.SwitchSet():
+            _tables_change(state, event, body)
         case table.RoundOpened():
             _round_opened(state, event, body)
         case table.RoundClosed():
@@ -339,6 +340,19 @@ def _turn_goes_on(
 
 
 # ---- tables and rounds -------------------------------------------------------------------------
+
+
+def _tables_change(
+    state: TableState,
+    event: Event,
+    body: table.TableOpened | table.TableClosed | switches.SwitchSet,
+) -> None:
+    if isinstance(body, table.TableOpened):
+        _table_opened(state, event, body)
+    elif isinstance(body, table.TableClosed):
+        _table_closed(state, body)
+    else:
+        note_switch(state, event, body)
 
 
 def _table_opened(state: TableState, event: Event, body: table.TableOpened) -> None:

@@ -156,6 +156,19 @@ class Table:
     """Its cards that lay open at the table, by their places in it (rule VIS-4)."""
 
 
+SwitchKey = tuple[int, str, str]
+"""(scope, what, account of that partner); the scope is a `SwitchScope`."""
+
+
+@dataclass(slots=True)
+class SwitchedOff:
+    """Why, by whom and since when something is off."""
+
+    reason: str
+    actor: str
+    since_us: int
+
+
 @dataclass(slots=True)
 class TableState:
     """Everything the table core remembers."""
@@ -165,6 +178,8 @@ class TableState:
     """Operators' request ids; the scope is the actor."""
     corrections: Corrections = field(default_factory=Corrections)
     """Of rounds that were paid."""
+    switches: dict[SwitchKey, SwitchedOff] = field(default_factory=dict[SwitchKey, SwitchedOff])
+    """What is switched off, the oldest first."""
 
 
 def running_round(state: TableState, table_id: str, round_id: str) -> Round | None:

@@ -10,6 +10,7 @@ from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.event import Position
 from services.table.domain.state import Phase, Round, Table, TableState
 from services.table.domain.suspensions import due_us
+from services.table.domain.switches import table_off
 from services.table.domain.turns import Turn
 
 
@@ -30,7 +31,8 @@ def timers_wanted(state: TableState) -> list[Timer]:
     for table_id, one in state.tables.items():
         running = one.running
         if running is None:
-            if one.next_due_us is not None and one.shoe_ready:
+            off = table_off(state, one)
+            if one.next_due_us is not None and one.shoe_ready and off is None:
                 opens = table.OpenRound(
                     table_id=table_id,
                     source=table.SOURCE_TIMER,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
+from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.wallet.v1 import correction_events_pb2 as corrections
@@ -69,7 +70,10 @@ def answer_request(state: WalletState, event: Event, body: Request) -> Message:
     match body:
         case wallets.OpenAccount():
             return wallets.AccountOpened(
-                account_id=body.account_id, currency_code=body.currency_code
+                account_id=body.account_id,
+                currency_code=body.currency_code,
+                jurisdiction=body.jurisdiction,
+                age=body.age,
             )
         case wallets.CloseAccount():
             return wallets.AccountClosed(account_id=body.account_id)
@@ -126,6 +130,20 @@ def answer_approval(
         account_id=deposit.account_id,
         currency_code=deposit.currency_code,
         amount_minor=deposit.amount_minor,
+    )
+
+
+def answer_refusal(
+    state: WalletState, partner: str, body: limits.DepositRefused
+) -> wallets.AccountRequestDeclined | None:
+    """Limits refused a deposit. None: it is decided already."""
+    if (partner, body.request_id) not in state.deposits:
+        return None
+    return wallets.AccountRequestDeclined(
+        request_id=body.request_id,
+        account_id=body.account_id,
+        decline=wallets.DECLINE_LIMITS,
+        violations=body.violations,
     )
 
 

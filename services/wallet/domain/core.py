@@ -21,6 +21,7 @@ from services.wallet.domain.accounts import (
     ID_DECLINES,
     Request,
     answer_approval,
+    answer_refusal,
     answer_request,
     use_request_id,
 )
@@ -71,6 +72,7 @@ Folded = (
     | limits.DepositApproved
     | settled_again.BetsCorrected
     | settled_again.RoundCorrected
+    | limits.DepositRefused
     | log.InputFailed
     | Request
     | seamless.RecordReply
@@ -201,6 +203,7 @@ def evolve(state: WalletState, event: Event) -> None:
                 state.deposits.pop((event.partner, body.request_id), None)
         case (
             limits.DepositApproved()
+            | limits.DepositRefused()
             | settlements.RoundSettled()
             | settled_again.BetsCorrected()
             | settled_again.RoundCorrected()
@@ -283,6 +286,9 @@ def decide(state: WalletState, event: Event) -> Answers:
         case limits.DepositApproved():
             answer = answer_approval(state, event.partner, body.request_id)
             return () if answer is None else [answer]
+        case limits.DepositRefused():
+            refusal = answer_refusal(state, event.partner, body)
+            return () if refusal is None else [refusal]
         case log.InputFailed():
             return _answer_failure(state, event, body)
         case (

@@ -25,29 +25,35 @@ _sym_db = _symbol_database.Default()
 from sabot.table.v1 import bet_pb2 as sabot_dot_table_dot_v1_dot_bet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/limits/v1/events.proto\x12\x0fsabot.limits.v1\x1a\x18sabot/table/v1/bet.proto\"\xd2\x01\n\tViolation\x12%\n\x05limit\x18\x01 \x01(\x0e\x32\x16.sabot.limits.v1.Limit\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x15\n\rallowed_minor\x18\x03 \x01(\x03\x12\x16\n\x0ewould_be_minor\x18\x04 \x01(\x03\x12\x0f\n\x07\x61gainst\x18\x05 \x01(\t\x12\x10\n\x08position\x18\x06 \x01(\t\x12\x15\n\rallowed_count\x18\x07 \x01(\r\x12\x16\n\x0ewould_be_count\x18\x08 \x01(\r\x12\x10\n\x08of_count\x18\t \x01(\r\"\xba\x01\n\x0c\x42\x65tsApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xc0\x01\n\x0b\x42\x65tsRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xa5\x01\n\x12WithdrawalApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12\x12\n\npartner_id\x18\x06 \x01(\t\x12\x0c\n\x04late\x18\x07 \x01(\x08\"\xb4\x01\n\x11WithdrawalRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12\x12\n\npartner_id\x18\x07 \x01(\t\"f\n\x0f\x44\x65positApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"V\n\nBookClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"0\n\nBookVoided\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xca\x02\n\x05Limit\x12\x15\n\x11LIMIT_UNSPECIFIED\x10\x00\x12\x17\n\x13LIMIT_BELOW_MINIMUM\x10\x01\x12\x17\n\x13LIMIT_ABOVE_MAXIMUM\x10\x02\x12\x14\n\x10LIMIT_STAKE_STEP\x10\x03\x12\x18\n\x14LIMIT_OPPOSITE_SIDES\x10\x04\x12\x15\n\x11LIMIT_BOOK_CLOSED\x10\x05\x12\x10\n\x0cLIMIT_FAILED\x10\x06\x12\x19\n\x15LIMIT_SIDE_BET_CLOSED\x10\x07\x12\x15\n\x11LIMIT_NO_MAIN_BET\x10\x08\x12\x14\n\x10LIMIT_DIFFERENCE\x10\t\x12\x12\n\x0eLIMIT_COVERAGE\x10\n\x12\x19\n\x15LIMIT_ACCOUNT_MAXIMUM\x10\x0b\x12\x12\n\x0eLIMIT_EXPOSURE\x10\x0c\x12\x14\n\x10LIMIT_BET_CLOSED\x10\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/limits/v1/events.proto\x12\x0fsabot.limits.v1\x1a\x18sabot/table/v1/bet.proto\"\xd7\x02\n\tViolation\x12%\n\x05limit\x18\x01 \x01(\x0e\x32\x16.sabot.limits.v1.Limit\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x15\n\rallowed_minor\x18\x03 \x01(\x03\x12\x16\n\x0ewould_be_minor\x18\x04 \x01(\x03\x12\x0f\n\x07\x61gainst\x18\x05 \x01(\t\x12\x10\n\x08position\x18\x06 \x01(\t\x12\x15\n\rallowed_count\x18\x07 \x01(\r\x12\x16\n\x0ewould_be_count\x18\x08 \x01(\r\x12\x10\n\x08of_count\x18\t \x01(\r\x12%\n\x05scope\x18\n \x01(\x0e\x32\x16.sabot.limits.v1.Scope\x12\x10\n\x08scope_id\x18\x0b \x01(\t\x12\x10\n\x08window_s\x18\x0c \x01(\r\x12\x17\n\nroom_minor\x18\r \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08until_us\x18\x0e \x01(\x03\x42\r\n\x0b_room_minor\"\xba\x01\n\x0c\x42\x65tsApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xc0\x01\n\x0b\x42\x65tsRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xa5\x01\n\x12WithdrawalApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12\x12\n\npartner_id\x18\x06 \x01(\t\x12\x0c\n\x04late\x18\x07 \x01(\x08\"\xb4\x01\n\x11WithdrawalRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x65t_ids\x18\x05 \x03(\t\x12.\n\nviolations\x18\x06 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12\x12\n\npartner_id\x18\x07 \x01(\t\"f\n\x0f\x44\x65positApproved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"\x95\x01\n\x0e\x44\x65positRefused\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\x12.\n\nviolations\x18\x05 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\"V\n\nBookClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"0\n\nBookVoided\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\x85\x04\n\x05Limit\x12\x15\n\x11LIMIT_UNSPECIFIED\x10\x00\x12\x17\n\x13LIMIT_BELOW_MINIMUM\x10\x01\x12\x17\n\x13LIMIT_ABOVE_MAXIMUM\x10\x02\x12\x14\n\x10LIMIT_STAKE_STEP\x10\x03\x12\x18\n\x14LIMIT_OPPOSITE_SIDES\x10\x04\x12\x15\n\x11LIMIT_BOOK_CLOSED\x10\x05\x12\x10\n\x0cLIMIT_FAILED\x10\x06\x12\x19\n\x15LIMIT_SIDE_BET_CLOSED\x10\x07\x12\x15\n\x11LIMIT_NO_MAIN_BET\x10\x08\x12\x14\n\x10LIMIT_DIFFERENCE\x10\t\x12\x12\n\x0eLIMIT_COVERAGE\x10\n\x12\x19\n\x15LIMIT_ACCOUNT_MAXIMUM\x10\x0b\x12\x12\n\x0eLIMIT_EXPOSURE\x10\x0c\x12\x14\n\x10LIMIT_BET_CLOSED\x10\r\x12\x16\n\x12LIMIT_STAKE_WINDOW\x10\x0e\x12\x15\n\x11LIMIT_LOSS_WINDOW\x10\x0f\x12\x18\n\x14LIMIT_DEPOSIT_WINDOW\x10\x10\x12\x16\n\x12LIMIT_SESSION_TIME\x10\x11\x12\x12\n\x0eLIMIT_EXCLUDED\x10\x12\x12\x15\n\x11LIMIT_COOLING_OFF\x10\x13\x12\x13\n\x0fLIMIT_UNDER_AGE\x10\x14\x12\x18\n\x14LIMIT_AGE_NOT_STATED\x10\x15*m\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSCOPE_TABLE\x10\x01\x12\x11\n\rSCOPE_PARTNER\x10\x02\x12\x16\n\x12SCOPE_JURISDICTION\x10\x03\x12\x11\n\rSCOPE_ACCOUNT\x10\x04*d\n\x0c\x41geStatement\x12\x1d\n\x19\x41GE_STATEMENT_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41GE_STATEMENT_OF_AGE\x10\x01\x12\x1b\n\x17\x41GE_STATEMENT_UNDER_AGE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.limits.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LIMIT']._serialized_start=1266
-  _globals['_LIMIT']._serialized_end=1596
+  _globals['_LIMIT']._serialized_start=1551
+  _globals['_LIMIT']._serialized_end=2068
+  _globals['_SCOPE']._serialized_start=2070
+  _globals['_SCOPE']._serialized_end=2179
+  _globals['_AGESTATEMENT']._serialized_start=2181
+  _globals['_AGESTATEMENT']._serialized_end=2281
   _globals['_VIOLATION']._serialized_start=76
-  _globals['_VIOLATION']._serialized_end=286
-  _globals['_BETSAPPROVED']._serialized_start=289
-  _globals['_BETSAPPROVED']._serialized_end=475
-  _globals['_BETSREFUSED']._serialized_start=478
-  _globals['_BETSREFUSED']._serialized_end=670
-  _globals['_WITHDRAWALAPPROVED']._serialized_start=673
-  _globals['_WITHDRAWALAPPROVED']._serialized_end=838
-  _globals['_WITHDRAWALREFUSED']._serialized_start=841
-  _globals['_WITHDRAWALREFUSED']._serialized_end=1021
-  _globals['_DEPOSITAPPROVED']._serialized_start=1023
-  _globals['_DEPOSITAPPROVED']._serialized_end=1125
-  _globals['_BOOKCLOSED']._serialized_start=1127
-  _globals['_BOOKCLOSED']._serialized_end=1213
-  _globals['_BOOKVOIDED']._serialized_start=1215
-  _globals['_BOOKVOIDED']._serialized_end=1263
+  _globals['_VIOLATION']._serialized_end=419
+  _globals['_BETSAPPROVED']._serialized_start=422
+  _globals['_BETSAPPROVED']._serialized_end=608
+  _globals['_BETSREFUSED']._serialized_start=611
+  _globals['_BETSREFUSED']._serialized_end=803
+  _globals['_WITHDRAWALAPPROVED']._serialized_start=806
+  _globals['_WITHDRAWALAPPROVED']._serialized_end=971
+  _globals['_WITHDRAWALREFUSED']._serialized_start=974
+  _globals['_WITHDRAWALREFUSED']._serialized_end=1154
+  _globals['_DEPOSITAPPROVED']._serialized_start=1156
+  _globals['_DEPOSITAPPROVED']._serialized_end=1258
+  _globals['_DEPOSITREFUSED']._serialized_start=1261
+  _globals['_DEPOSITREFUSED']._serialized_end=1410
+  _globals['_BOOKCLOSED']._serialized_start=1412
+  _globals['_BOOKCLOSED']._serialized_end=1498
+  _globals['_BOOKVOIDED']._serialized_start=1500
+  _globals['_BOOKVOIDED']._serialized_end=1548
 # @@protoc_insertion_point(module_scope)

@@ -54,6 +54,24 @@ class _LimitEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Limit.ValueType
     """LIM-4: the house might have to pay more in the round than the table allows."""
     LIMIT_BET_CLOSED: _Limit.ValueType  # 13
     """The bet is closed for this round, by the table's control of its risk."""
+    LIMIT_STAKE_WINDOW: _Limit.ValueType  # 14
+    """LIM-7: all that the account stakes within a window would be over its maximum."""
+    LIMIT_LOSS_WINDOW: _Limit.ValueType  # 15
+    """LIM-7: what the account has lost within a window, with all that is at stake, would be over its
+    maximum.
+    """
+    LIMIT_DEPOSIT_WINDOW: _Limit.ValueType  # 16
+    """LIM-7: all that is paid into the account within a window would be over its maximum."""
+    LIMIT_SESSION_TIME: _Limit.ValueType  # 17
+    """LIM-7: the account's time at play is over."""
+    LIMIT_EXCLUDED: _Limit.ValueType  # 18
+    """LIM-7: the account is excluded."""
+    LIMIT_COOLING_OFF: _Limit.ValueType  # 19
+    """LIM-7: the account cools off."""
+    LIMIT_UNDER_AGE: _Limit.ValueType  # 20
+    """LIM-7: the partner says that the account's holder is not of age."""
+    LIMIT_AGE_NOT_STATED: _Limit.ValueType  # 21
+    """LIM-7: the partner has not said that the account's holder is of age, and must here."""
 
 class Limit(_Limit, metaclass=_LimitEnumTypeWrapper):
     """Which limit or restriction a request breaks."""
@@ -86,7 +104,81 @@ LIMIT_EXPOSURE: Limit.ValueType  # 12
 """LIM-4: the house might have to pay more in the round than the table allows."""
 LIMIT_BET_CLOSED: Limit.ValueType  # 13
 """The bet is closed for this round, by the table's control of its risk."""
+LIMIT_STAKE_WINDOW: Limit.ValueType  # 14
+"""LIM-7: all that the account stakes within a window would be over its maximum."""
+LIMIT_LOSS_WINDOW: Limit.ValueType  # 15
+"""LIM-7: what the account has lost within a window, with all that is at stake, would be over its
+maximum.
+"""
+LIMIT_DEPOSIT_WINDOW: Limit.ValueType  # 16
+"""LIM-7: all that is paid into the account within a window would be over its maximum."""
+LIMIT_SESSION_TIME: Limit.ValueType  # 17
+"""LIM-7: the account's time at play is over."""
+LIMIT_EXCLUDED: Limit.ValueType  # 18
+"""LIM-7: the account is excluded."""
+LIMIT_COOLING_OFF: Limit.ValueType  # 19
+"""LIM-7: the account cools off."""
+LIMIT_UNDER_AGE: Limit.ValueType  # 20
+"""LIM-7: the partner says that the account's holder is not of age."""
+LIMIT_AGE_NOT_STATED: Limit.ValueType  # 21
+"""LIM-7: the partner has not said that the account's holder is of age, and must here."""
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
+
+class _Scope:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scope.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SCOPE_UNSPECIFIED: _Scope.ValueType  # 0
+    """The table's rules, as `TableOpened` has them."""
+    SCOPE_TABLE: _Scope.ValueType  # 1
+    """The table, by SetLimits beside its rules."""
+    SCOPE_PARTNER: _Scope.ValueType  # 2
+    """The account's partner."""
+    SCOPE_JURISDICTION: _Scope.ValueType  # 3
+    """The account's jurisdiction."""
+    SCOPE_ACCOUNT: _Scope.ValueType  # 4
+    """The account's own."""
+
+class Scope(_Scope, metaclass=_ScopeEnumTypeWrapper):
+    """Whose limit it is (rule LIM-6)."""
+
+SCOPE_UNSPECIFIED: Scope.ValueType  # 0
+"""The table's rules, as `TableOpened` has them."""
+SCOPE_TABLE: Scope.ValueType  # 1
+"""The table, by SetLimits beside its rules."""
+SCOPE_PARTNER: Scope.ValueType  # 2
+"""The account's partner."""
+SCOPE_JURISDICTION: Scope.ValueType  # 3
+"""The account's jurisdiction."""
+SCOPE_ACCOUNT: Scope.ValueType  # 4
+"""The account's own."""
+Global___Scope: _TypeAlias = Scope  # noqa: Y015
+
+class _AgeStatement:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AgeStatementEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgeStatement.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    AGE_STATEMENT_UNSPECIFIED: _AgeStatement.ValueType  # 0
+    """Nothing."""
+    AGE_STATEMENT_OF_AGE: _AgeStatement.ValueType  # 1
+    """21 or older."""
+    AGE_STATEMENT_UNDER_AGE: _AgeStatement.ValueType  # 2
+    """Younger than 21."""
+
+class AgeStatement(_AgeStatement, metaclass=_AgeStatementEnumTypeWrapper):
+    """What a partner says of the age of an account's holder (rule LIM-7)."""
+
+AGE_STATEMENT_UNSPECIFIED: AgeStatement.ValueType  # 0
+"""Nothing."""
+AGE_STATEMENT_OF_AGE: AgeStatement.ValueType  # 1
+"""21 or older."""
+AGE_STATEMENT_UNDER_AGE: AgeStatement.ValueType  # 2
+"""Younger than 21."""
+Global___AgeStatement: _TypeAlias = AgeStatement  # noqa: Y015
 
 @_typing.final
 class Violation(_message.Message):
@@ -103,6 +195,11 @@ class Violation(_message.Message):
     ALLOWED_COUNT_FIELD_NUMBER: _builtins.int
     WOULD_BE_COUNT_FIELD_NUMBER: _builtins.int
     OF_COUNT_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    SCOPE_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_S_FIELD_NUMBER: _builtins.int
+    ROOM_MINOR_FIELD_NUMBER: _builtins.int
+    UNTIL_US_FIELD_NUMBER: _builtins.int
     limit: Global___Limit.ValueType
     """Which."""
     bet: _builtins.str
@@ -123,14 +220,28 @@ class Violation(_message.Message):
     """Where on the layout the bet lies; empty where its kind has one place only."""
     allowed_count: _builtins.int
     """What is allowed where that is no money. LIMIT_COVERAGE: how many numbers. LIMIT_SIDE_BET_CLOSED: the
-    last round of a shoe in which the bet is offered.
+    last round of a shoe in which the bet is offered. LIMIT_SESSION_TIME: seconds.
     """
     would_be_count: _builtins.int
     """What it would come to. LIMIT_COVERAGE: the numbers covered. LIMIT_SIDE_BET_CLOSED: the round of the
-    shoe that is running.
+    shoe that is running. LIMIT_SESSION_TIME: seconds at play.
     """
     of_count: _builtins.int
     """LIMIT_COVERAGE: out of how many numbers."""
+    scope: Global___Scope.ValueType
+    """Whose limit it is: the strictest of all that there are."""
+    scope_id: _builtins.str
+    """The scope's id: the partner, the jurisdiction; empty where the request names it anyway."""
+    window_s: _builtins.int
+    """The window looked back at, seconds; 0: none, or one session."""
+    room_minor: _builtins.int
+    """How much more would have been allowed, minor units; absent where the table's rules, or no amount, are
+    concerned.
+    """
+    until_us: _builtins.int
+    """When it may be otherwise: the end of an exclusion, of the break after a session, or the first moment at
+    which something leaves the window. Microseconds since 1970 UTC; 0: not known, or never by itself.
+    """
     def __init__(
         self,
         *,
@@ -143,12 +254,19 @@ class Violation(_message.Message):
         allowed_count: _builtins.int = ...,
         would_be_count: _builtins.int = ...,
         of_count: _builtins.int = ...,
+        scope: Global___Scope.ValueType = ...,
+        scope_id: _builtins.str = ...,
+        window_s: _builtins.int = ...,
+        room_minor: _builtins.int | None = ...,
+        until_us: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_room_minor", b"_room_minor", "room_minor", b"room_minor"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "allowed_count", b"allowed_count", "allowed_minor", b"allowed_minor", "bet", b"bet", "limit", b"limit", "of_count", b"of_count", "position", b"position", "would_be_count", b"would_be_count", "would_be_minor", b"would_be_minor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_room_minor", b"_room_minor", "against", b"against", "allowed_count", b"allowed_count", "allowed_minor", b"allowed_minor", "bet", b"bet", "limit", b"limit", "of_count", b"of_count", "position", b"position", "room_minor", b"room_minor", "scope", b"scope", "scope_id", b"scope_id", "until_us", b"until_us", "window_s", b"window_s", "would_be_count", b"would_be_count", "would_be_minor", b"would_be_minor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__room_minor: _TypeAlias = _typing.Literal["room_minor"]  # noqa: Y015
+    _WhichOneofArgType__room_minor: _TypeAlias = _typing.Literal["_room_minor", b"_room_minor"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__room_minor) -> _WhichOneofReturnType__room_minor | None: ...
 
 Global___Violation: _TypeAlias = Violation  # noqa: Y015
 
@@ -383,6 +501,46 @@ class DepositApproved(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DepositApproved: _TypeAlias = DepositApproved  # noqa: Y015
+
+@_typing.final
+class DepositRefused(_message.Message):
+    """Answer: the deposit breaks limits (rule LIM-7); no money moved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """The partner's request id."""
+    account_id: _builtins.str
+    """The account."""
+    currency_code: _builtins.str
+    """Currency of the amount."""
+    amount_minor: _builtins.int
+    """Minor units."""
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
+        """Every limit broken, in order of the limit."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        currency_code: _builtins.str = ...,
+        amount_minor: _builtins.int = ...,
+        violations: _abc.Iterable[Global___Violation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount_minor", b"amount_minor", "currency_code", b"currency_code", "request_id", b"request_id", "violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DepositRefused: _TypeAlias = DepositRefused  # noqa: Y015
 
 @_typing.final
 class BookClosed(_message.Message):

@@ -23,13 +23,16 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from sabot.limits.v1 import events_pb2 as sabot_dot_limits_dot_v1_dot_events__pb2
+from sabot.limits.v1 import protection_events_pb2 as sabot_dot_limits_dot_v1_dot_protection__events__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
+from sabot.rules.v1 import rule_set_pb2 as sabot_dot_rules_dot_v1_dot_rule__set__pb2
 from sabot.table.v1 import bet_pb2 as sabot_dot_table_dot_v1_dot_bet__pb2
 from sabot.table.v1 import spec_pb2 as sabot_dot_table_dot_v1_dot_spec__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$sabot/limits/v1/limits_service.proto\x12\x0fsabot.limits.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1csabot/limits/v1/events.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x18sabot/table/v1/bet.proto\x1a\x19sabot/table/v1/spec.proto\"F\n\x10GetLimitsRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\":\n\x08RoundBet\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\x12\x13\n\x0brounds_left\x18\x03 \x01(\r\"m\n\x0bRoundLimits\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x15\n\rround_in_shoe\x18\x02 \x01(\r\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\'\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x19.sabot.limits.v1.RoundBet\"\xc8\x01\n\x11GetLimitsResponse\x12(\n\x06limits\x18\x01 \x03(\x0b\x32\x18.sabot.table.v1.BetLimit\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x32\n\x0crestrictions\x18\x03 \x01(\x0b\x32\x1c.sabot.table.v1.Restrictions\x12+\n\x05round\x18\x04 \x01(\x0b\x32\x1c.sabot.limits.v1.RoundLimits\"\xa6\x01\n\x10\x43heckBetsRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x34\n\x04\x62\x65ts\x18\x03 \x03(\x0b\x32\x1a.sabot.table.v1.BetRequestB\n\xbaH\x07\x92\x01\x04\x08\x01\x10 \"m\n\x11\x43heckBetsResponse\x12.\n\nviolations\x18\x01 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\"H\n\x12GetExposureRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"O\n\rStakesOnPlace\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\r\n\x05place\x18\x02 \x01(\t\x12\x0c\n\x04\x62\x65ts\x18\x03 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x04 \x01(\x03\"\xdd\x01\n\x13GetExposureResponse\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x02 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x03 \x01(\x03\x12\x16\n\x0e\x65xposure_minor\x18\x04 \x01(\x03\x12\x1a\n\x12max_exposure_minor\x18\x05 \x01(\x03\x12.\n\x06places\x18\x06 \x03(\x0b\x32\x1e.sabot.limits.v1.StakesOnPlace\x12(\n\x08position\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position2\x91\x02\n\rLimitsService\x12R\n\tGetLimits\x12!.sabot.limits.v1.GetLimitsRequest\x1a\".sabot.limits.v1.GetLimitsResponse\x12R\n\tCheckBets\x12!.sabot.limits.v1.CheckBetsRequest\x1a\".sabot.limits.v1.CheckBetsResponse\x12X\n\x0bGetExposure\x12#.sabot.limits.v1.GetExposureRequest\x1a$.sabot.limits.v1.GetExposureResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$sabot/limits/v1/limits_service.proto\x12\x0fsabot.limits.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1csabot/limits/v1/events.proto\x1a\'sabot/limits/v1/protection_events.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x1dsabot/rules/v1/rule_set.proto\x1a\x18sabot/table/v1/bet.proto\x1a\x19sabot/table/v1/spec.proto\"\xa9\x01\n\x10GetLimitsRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{0,64}$\x12\x37\n\npartner_id\x18\x03 \x01(\tB#\xbaH r\x1e\x32\x1c^([a-z0-9][a-z0-9-]{0,31})?$\"\xdb\x02\n\x0bScopedLimit\x12%\n\x05scope\x18\x01 \x01(\x0e\x32\x16.sabot.limits.v1.Scope\x12\x10\n\x08scope_id\x18\x02 \x01(\t\x12(\n\x04kind\x18\x03 \x01(\x0e\x32\x1a.sabot.limits.v1.LimitKind\x12\"\n\x04game\x18\x04 \x01(\x0e\x32\x14.sabot.rules.v1.Game\x12\x0b\n\x03\x62\x65t\x18\x05 \x01(\t\x12\x10\n\x08window_s\x18\x06 \x01(\r\x12\x15\n\rcurrency_code\x18\x07 \x01(\t\x12\x14\n\x07maximum\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x0f\n\x07loosens\x18\t \x01(\x08\x12\x1a\n\rlater_maximum\x18\n \x01(\x03H\x01\x88\x01\x01\x12.\n\nlater_from\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\n\x08_maximumB\x10\n\x0e_later_maximum\":\n\x08RoundBet\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\x12\x13\n\x0brounds_left\x18\x03 \x01(\r\"m\n\x0bRoundLimits\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x15\n\rround_in_shoe\x18\x02 \x01(\r\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\'\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x19.sabot.limits.v1.RoundBet\"\xf6\x01\n\x11GetLimitsResponse\x12(\n\x06limits\x18\x01 \x03(\x0b\x32\x18.sabot.table.v1.BetLimit\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x32\n\x0crestrictions\x18\x03 \x01(\x0b\x32\x1c.sabot.table.v1.Restrictions\x12+\n\x05round\x18\x04 \x01(\x0b\x32\x1c.sabot.limits.v1.RoundLimits\x12,\n\x06scoped\x18\x05 \x03(\x0b\x32\x1c.sabot.limits.v1.ScopedLimit\"\xa6\x01\n\x10\x43heckBetsRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x32\n\x08table_id\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x34\n\x04\x62\x65ts\x18\x03 \x03(\x0b\x32\x1a.sabot.table.v1.BetRequestB\n\xbaH\x07\x92\x01\x04\x08\x01\x10 \"m\n\x11\x43heckBetsResponse\x12.\n\nviolations\x18\x01 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\"H\n\x12GetExposureRequest\x12\x32\n\x08table_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"O\n\rStakesOnPlace\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\r\n\x05place\x18\x02 \x01(\t\x12\x0c\n\x04\x62\x65ts\x18\x03 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x04 \x01(\x03\"\xdd\x01\n\x13GetExposureResponse\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x02 \x01(\r\x12\x14\n\x0cstakes_minor\x18\x03 \x01(\x03\x12\x16\n\x0e\x65xposure_minor\x18\x04 \x01(\x03\x12\x1a\n\x12max_exposure_minor\x18\x05 \x01(\x03\x12.\n\x06places\x18\x06 \x03(\x0b\x32\x1e.sabot.limits.v1.StakesOnPlace\x12(\n\x08position\x18\x07 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x8c\x03\n\x10SetLimitsRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12\x31\n\x05scope\x18\x02 \x01(\x0e\x32\x16.sabot.limits.v1.ScopeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12&\n\x08scope_id\x18\x03 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x37\n\npartner_id\x18\x04 \x01(\tB#\xbaH r\x1e\x32\x1c^([a-z0-9][a-z0-9-]{0,31})?$\x12+\n\rcurrency_code\x18\x05 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^([A-Z]{3})?$\x12\x39\n\x06limits\x18\x06 \x03(\x0b\x32\x1d.sabot.limits.v1.LimitSettingB\n\xbaH\x07\x92\x01\x04\x08\x01\x10@\x12\x1a\n\x06reason\x18\x07 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"\x80\x01\n\x11SetLimitsResponse\x12/\n\x0blooser_from\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\xc8\x02\n\x0e\x45xcludeRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x37\n\npartner_id\x18\x03 \x01(\tB#\xbaH r\x1e\x32\x1c^([a-z0-9][a-z0-9-]{0,31})?$\x12\x38\n\x04kind\x18\x04 \x01(\x0e\x32\x1e.sabot.limits.v1.ExclusionKindB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x1b\n\x06term_s\x18\x05 \x01(\rB\x0b\xbaH\x08*\x06\x18\x80\xbc\xe0\xdf\x0b\x12\x1a\n\x06reason\x18\x06 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"x\n\x0f\x45xcludeResponse\x12)\n\x05until\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\xf4\x01\n\x14LiftExclusionRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x34\n\npartner_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\x12\x1a\n\x06reason\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"~\n\x15LiftExclusionResponse\x12)\n\x05until\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"\x97\x02\n\x16\x44\x65scribeAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12;\n\x0cjurisdiction\x18\x03 \x01(\tB%\xbaH\"r 2\x1e^([A-Z]{2}(-[A-Z0-9]{1,3})?)?$\x12\x34\n\x03\x61ge\x18\x04 \x01(\x0e\x32\x1d.sabot.limits.v1.AgeStatementB\x08\xbaH\x05\x82\x01\x02\x10\x01\"\x87\x01\n\x17\x44\x65scribeAccountResponse\x12\x30\n\x0c\x66ormer_until\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x03 \x01(\x08\"y\n\x14GetProtectionRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x37\n\npartner_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^([a-z0-9][a-z0-9-]{0,31})?$\"\xcc\x01\n\tWindowUse\x12(\n\x04kind\x18\x01 \x01(\x0e\x32\x1a.sabot.limits.v1.LimitKind\x12\x10\n\x08window_s\x18\x02 \x01(\r\x12\x0c\n\x04used\x18\x03 \x01(\x03\x12+\n\x05limit\x18\x04 \x01(\x0b\x32\x1c.sabot.limits.v1.ScopedLimit\x12\x11\n\x04left\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12,\n\x08\x66rees_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x07\n\x05_left\"\x92\x03\n\x15GetProtectionResponse\x12\x15\n\rcurrency_code\x18\x01 \x01(\t\x12\x14\n\x0cjurisdiction\x18\x02 \x01(\t\x12\x1c\n\x14\x66ormer_jurisdictions\x18\x03 \x03(\t\x12*\n\x03\x61ge\x18\x04 \x01(\x0e\x32\x1d.sabot.limits.v1.AgeStatement\x12\x31\n\texclusion\x18\x05 \x01(\x0e\x32\x1e.sabot.limits.v1.ExclusionKind\x12\x32\n\x0e\x65xcluded_until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07windows\x18\x07 \x03(\x0b\x32\x1a.sabot.limits.v1.WindowUse\x12,\n\x06limits\x18\x08 \x03(\x0b\x32\x1c.sabot.limits.v1.ScopedLimit\x12\x16\n\x0e\x61t_stake_minor\x18\t \x01(\x03\x12(\n\x08position\x18\n \x01(\x0b\x32\x16.sabot.log.v1.Position2\xd9\x05\n\rLimitsService\x12R\n\tGetLimits\x12!.sabot.limits.v1.GetLimitsRequest\x1a\".sabot.limits.v1.GetLimitsResponse\x12R\n\tCheckBets\x12!.sabot.limits.v1.CheckBetsRequest\x1a\".sabot.limits.v1.CheckBetsResponse\x12X\n\x0bGetExposure\x12#.sabot.limits.v1.GetExposureRequest\x1a$.sabot.limits.v1.GetExposureResponse\x12R\n\tSetLimits\x12!.sabot.limits.v1.SetLimitsRequest\x1a\".sabot.limits.v1.SetLimitsResponse\x12L\n\x07\x45xclude\x12\x1f.sabot.limits.v1.ExcludeRequest\x1a .sabot.limits.v1.ExcludeResponse\x12^\n\rLiftExclusion\x12%.sabot.limits.v1.LiftExclusionRequest\x1a&.sabot.limits.v1.LiftExclusionResponse\x12\x64\n\x0f\x44\x65scribeAccount\x12\'.sabot.limits.v1.DescribeAccountRequest\x1a(.sabot.limits.v1.DescribeAccountResponse\x12^\n\rGetProtection\x12%.sabot.limits.v1.GetProtectionRequest\x1a&.sabot.limits.v1.GetProtectionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,6 +41,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETLIMITSREQUEST'].fields_by_name['table_id']._loaded_options = None
   _globals['_GETLIMITSREQUEST'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
+  _globals['_GETLIMITSREQUEST'].fields_by_name['account_id']._loaded_options = None
+  _globals['_GETLIMITSREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{0,64}$'
+  _globals['_GETLIMITSREQUEST'].fields_by_name['partner_id']._loaded_options = None
+  _globals['_GETLIMITSREQUEST'].fields_by_name['partner_id']._serialized_options = b'\272H r\0362\034^([a-z0-9][a-z0-9-]{0,31})?$'
   _globals['_CHECKBETSREQUEST'].fields_by_name['account_id']._loaded_options = None
   _globals['_CHECKBETSREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
   _globals['_CHECKBETSREQUEST'].fields_by_name['table_id']._loaded_options = None
@@ -46,24 +53,94 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKBETSREQUEST'].fields_by_name['bets']._serialized_options = b'\272H\007\222\001\004\010\001\020 '
   _globals['_GETEXPOSUREREQUEST'].fields_by_name['table_id']._loaded_options = None
   _globals['_GETEXPOSUREREQUEST'].fields_by_name['table_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
-  _globals['_GETLIMITSREQUEST']._serialized_start=195
-  _globals['_GETLIMITSREQUEST']._serialized_end=265
-  _globals['_ROUNDBET']._serialized_start=267
-  _globals['_ROUNDBET']._serialized_end=325
-  _globals['_ROUNDLIMITS']._serialized_start=327
-  _globals['_ROUNDLIMITS']._serialized_end=436
-  _globals['_GETLIMITSRESPONSE']._serialized_start=439
-  _globals['_GETLIMITSRESPONSE']._serialized_end=639
-  _globals['_CHECKBETSREQUEST']._serialized_start=642
-  _globals['_CHECKBETSREQUEST']._serialized_end=808
-  _globals['_CHECKBETSRESPONSE']._serialized_start=810
-  _globals['_CHECKBETSRESPONSE']._serialized_end=919
-  _globals['_GETEXPOSUREREQUEST']._serialized_start=921
-  _globals['_GETEXPOSUREREQUEST']._serialized_end=993
-  _globals['_STAKESONPLACE']._serialized_start=995
-  _globals['_STAKESONPLACE']._serialized_end=1074
-  _globals['_GETEXPOSURERESPONSE']._serialized_start=1077
-  _globals['_GETEXPOSURERESPONSE']._serialized_end=1298
-  _globals['_LIMITSSERVICE']._serialized_start=1301
-  _globals['_LIMITSSERVICE']._serialized_end=1574
+  _globals['_SETLIMITSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  _globals['_SETLIMITSREQUEST'].fields_by_name['scope']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['scope']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_SETLIMITSREQUEST'].fields_by_name['scope_id']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['scope_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
+  _globals['_SETLIMITSREQUEST'].fields_by_name['partner_id']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['partner_id']._serialized_options = b'\272H r\0362\034^([a-z0-9][a-z0-9-]{0,31})?$'
+  _globals['_SETLIMITSREQUEST'].fields_by_name['currency_code']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['currency_code']._serialized_options = b'\272H\021r\0172\r^([A-Z]{3})?$'
+  _globals['_SETLIMITSREQUEST'].fields_by_name['limits']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['limits']._serialized_options = b'\272H\007\222\001\004\010\001\020@'
+  _globals['_SETLIMITSREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_SETLIMITSREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007r\005\020\001\030\364\003'
+  _globals['_EXCLUDEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_EXCLUDEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  _globals['_EXCLUDEREQUEST'].fields_by_name['account_id']._loaded_options = None
+  _globals['_EXCLUDEREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
+  _globals['_EXCLUDEREQUEST'].fields_by_name['partner_id']._loaded_options = None
+  _globals['_EXCLUDEREQUEST'].fields_by_name['partner_id']._serialized_options = b'\272H r\0362\034^([a-z0-9][a-z0-9-]{0,31})?$'
+  _globals['_EXCLUDEREQUEST'].fields_by_name['kind']._loaded_options = None
+  _globals['_EXCLUDEREQUEST'].fields_by_name['kind']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_EXCLUDEREQUEST'].fields_by_name['term_s']._loaded_options = None
+  _globals['_EXCLUDEREQUEST'].fields_by_name['term_s']._serialized_options = b'\272H\010*\006\030\200\274\340\337\013'
+  _globals['_EXCLUDEREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_EXCLUDEREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007r\005\020\001\030\364\003'
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['account_id']._loaded_options = None
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['partner_id']._loaded_options = None
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['partner_id']._serialized_options = b'\272H\035r\0332\031^[a-z0-9][a-z0-9-]{0,31}$'
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['reason']._loaded_options = None
+  _globals['_LIFTEXCLUSIONREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007r\005\020\001\030\364\003'
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['account_id']._loaded_options = None
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['jurisdiction']._loaded_options = None
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['jurisdiction']._serialized_options = b'\272H\"r 2\036^([A-Z]{2}(-[A-Z0-9]{1,3})?)?$'
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['age']._loaded_options = None
+  _globals['_DESCRIBEACCOUNTREQUEST'].fields_by_name['age']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_GETPROTECTIONREQUEST'].fields_by_name['account_id']._loaded_options = None
+  _globals['_GETPROTECTIONREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
+  _globals['_GETPROTECTIONREQUEST'].fields_by_name['partner_id']._loaded_options = None
+  _globals['_GETPROTECTIONREQUEST'].fields_by_name['partner_id']._serialized_options = b'\272H r\0362\034^([a-z0-9][a-z0-9-]{0,31})?$'
+  _globals['_GETLIMITSREQUEST']._serialized_start=301
+  _globals['_GETLIMITSREQUEST']._serialized_end=470
+  _globals['_SCOPEDLIMIT']._serialized_start=473
+  _globals['_SCOPEDLIMIT']._serialized_end=820
+  _globals['_ROUNDBET']._serialized_start=822
+  _globals['_ROUNDBET']._serialized_end=880
+  _globals['_ROUNDLIMITS']._serialized_start=882
+  _globals['_ROUNDLIMITS']._serialized_end=991
+  _globals['_GETLIMITSRESPONSE']._serialized_start=994
+  _globals['_GETLIMITSRESPONSE']._serialized_end=1240
+  _globals['_CHECKBETSREQUEST']._serialized_start=1243
+  _globals['_CHECKBETSREQUEST']._serialized_end=1409
+  _globals['_CHECKBETSRESPONSE']._serialized_start=1411
+  _globals['_CHECKBETSRESPONSE']._serialized_end=1520
+  _globals['_GETEXPOSUREREQUEST']._serialized_start=1522
+  _globals['_GETEXPOSUREREQUEST']._serialized_end=1594
+  _globals['_STAKESONPLACE']._serialized_start=1596
+  _globals['_STAKESONPLACE']._serialized_end=1675
+  _globals['_GETEXPOSURERESPONSE']._serialized_start=1678
+  _globals['_GETEXPOSURERESPONSE']._serialized_end=1899
+  _globals['_SETLIMITSREQUEST']._serialized_start=1902
+  _globals['_SETLIMITSREQUEST']._serialized_end=2298
+  _globals['_SETLIMITSRESPONSE']._serialized_start=2301
+  _globals['_SETLIMITSRESPONSE']._serialized_end=2429
+  _globals['_EXCLUDEREQUEST']._serialized_start=2432
+  _globals['_EXCLUDEREQUEST']._serialized_end=2760
+  _globals['_EXCLUDERESPONSE']._serialized_start=2762
+  _globals['_EXCLUDERESPONSE']._serialized_end=2882
+  _globals['_LIFTEXCLUSIONREQUEST']._serialized_start=2885
+  _globals['_LIFTEXCLUSIONREQUEST']._serialized_end=3129
+  _globals['_LIFTEXCLUSIONRESPONSE']._serialized_start=3131
+  _globals['_LIFTEXCLUSIONRESPONSE']._serialized_end=3257
+  _globals['_DESCRIBEACCOUNTREQUEST']._serialized_start=3260
+  _globals['_DESCRIBEACCOUNTREQUEST']._serialized_end=3539
+  _globals['_DESCRIBEACCOUNTRESPONSE']._serialized_start=3542
+  _globals['_DESCRIBEACCOUNTRESPONSE']._serialized_end=3677
+  _globals['_GETPROTECTIONREQUEST']._serialized_start=3679
+  _globals['_GETPROTECTIONREQUEST']._serialized_end=3800
+  _globals['_WINDOWUSE']._serialized_start=3803
+  _globals['_WINDOWUSE']._serialized_end=4007
+  _globals['_GETPROTECTIONRESPONSE']._serialized_start=4010
+  _globals['_GETPROTECTIONRESPONSE']._serialized_end=4412
+  _globals['_LIMITSSERVICE']._serialized_start=4415
+  _globals['_LIMITSSERVICE']._serialized_end=5144
 # @@protoc_insertion_point(module_scope)

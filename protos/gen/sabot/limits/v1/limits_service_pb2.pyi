@@ -6,9 +6,12 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from sabot.limits.v1 import events_pb2 as _events_pb2
+from sabot.limits.v1 import protection_events_pb2 as _protection_events_pb2
 from sabot.log.v1 import entry_pb2 as _entry_pb2
+from sabot.rules.v1 import rule_set_pb2 as _rule_set_pb2
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
 import builtins as _builtins
@@ -29,20 +32,99 @@ class GetLimitsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
+    account_id: _builtins.str
+    """The account whose limits are told beside those of table and partner; empty: none."""
+    partner_id: _builtins.str
+    """For operators: the account's partner, or the partner whose limits are told."""
     def __init__(
         self,
         *,
         table_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "partner_id", b"partner_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetLimitsRequest: _TypeAlias = GetLimitsRequest  # noqa: Y015
+
+@_typing.final
+class ScopedLimit(_message.Message):
+    """A limit that a scope has set."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    SCOPE_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    BET_FIELD_NUMBER: _builtins.int
+    WINDOW_S_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    MAXIMUM_FIELD_NUMBER: _builtins.int
+    LOOSENS_FIELD_NUMBER: _builtins.int
+    LATER_MAXIMUM_FIELD_NUMBER: _builtins.int
+    LATER_FROM_FIELD_NUMBER: _builtins.int
+    scope: _events_pb2.Scope.ValueType
+    """Whose."""
+    scope_id: _builtins.str
+    """The table, partner, jurisdiction or account."""
+    kind: _protection_events_pb2.LimitKind.ValueType
+    """What it limits."""
+    game: _rule_set_pb2.Game.ValueType
+    """LIMIT_KIND_BET: the game; unspecified: every one."""
+    bet: _builtins.str
+    """LIMIT_KIND_BET: the kind of bet; empty: every one."""
+    window_s: _builtins.int
+    """How far the window looks back, seconds; 0: none, or one session."""
+    currency_code: _builtins.str
+    """Currency of the amount; empty for times and age."""
+    maximum: _builtins.int
+    """In force: minor units, or seconds; absent: no limit."""
+    loosens: _builtins.bool
+    """Whether it will be looser: what follows says how and when."""
+    later_maximum: _builtins.int
+    """Then in force; absent: no limit."""
+    @_builtins.property
+    def later_from(self) -> _timestamp_pb2.Timestamp:
+        """From when on."""
+
+    def __init__(
+        self,
+        *,
+        scope: _events_pb2.Scope.ValueType = ...,
+        scope_id: _builtins.str = ...,
+        kind: _protection_events_pb2.LimitKind.ValueType = ...,
+        game: _rule_set_pb2.Game.ValueType = ...,
+        bet: _builtins.str = ...,
+        window_s: _builtins.int = ...,
+        currency_code: _builtins.str = ...,
+        maximum: _builtins.int | None = ...,
+        loosens: _builtins.bool = ...,
+        later_maximum: _builtins.int | None = ...,
+        later_from: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_later_maximum", b"_later_maximum", "_maximum", b"_maximum", "later_from", b"later_from", "later_maximum", b"later_maximum", "maximum", b"maximum"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_later_maximum", b"_later_maximum", "_maximum", b"_maximum", "bet", b"bet", "currency_code", b"currency_code", "game", b"game", "kind", b"kind", "later_from", b"later_from", "later_maximum", b"later_maximum", "loosens", b"loosens", "maximum", b"maximum", "scope", b"scope", "scope_id", b"scope_id", "window_s", b"window_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__later_maximum: _TypeAlias = _typing.Literal["later_maximum"]  # noqa: Y015
+    _WhichOneofArgType__later_maximum: _TypeAlias = _typing.Literal["_later_maximum", b"_later_maximum"]  # noqa: Y015
+    _WhichOneofReturnType__maximum: _TypeAlias = _typing.Literal["maximum"]  # noqa: Y015
+    _WhichOneofArgType__maximum: _TypeAlias = _typing.Literal["_maximum", b"_maximum"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__later_maximum) -> _WhichOneofReturnType__later_maximum | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__maximum) -> _WhichOneofReturnType__maximum | None: ...
+
+Global___ScopedLimit: _TypeAlias = ScopedLimit  # noqa: Y015
 
 @_typing.final
 class RoundBet(_message.Message):
@@ -120,6 +202,7 @@ class GetLimitsResponse(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     RESTRICTIONS_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
+    SCOPED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> _containers.RepeatedCompositeFieldContainer[_spec_pb2.BetLimit]:
         """By bet id; they hold per account and round, on each place of the bet by itself."""
@@ -138,6 +221,12 @@ class GetLimitsResponse(_message.Message):
     def round(self) -> Global___RoundLimits:
         """The running round, which keeps the limits that stood when it opened; absent: none is."""
 
+    @_builtins.property
+    def scoped(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScopedLimit]:
+        """What table, partner, jurisdiction and account have set beside the table's rules, as far as it concerns
+        this table. Of all that say something of the same, the strictest holds.
+        """
+
     def __init__(
         self,
         *,
@@ -145,10 +234,11 @@ class GetLimitsResponse(_message.Message):
         position: _entry_pb2.Position | None = ...,
         restrictions: _spec_pb2.Restrictions | None = ...,
         round: Global___RoundLimits | None = ...,
+        scoped: _abc.Iterable[Global___ScopedLimit] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "restrictions", b"restrictions", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "position", b"position", "restrictions", b"restrictions", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "position", b"position", "restrictions", b"restrictions", "round", b"round", "scoped", b"scoped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -321,3 +411,445 @@ class GetExposureResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetExposureResponse: _TypeAlias = GetExposureResponse  # noqa: Y015
+
+@_typing.final
+class SetLimitsRequest(_message.Message):
+    """Request of SetLimits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    SCOPE_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    scope: _events_pb2.Scope.ValueType
+    """Whose."""
+    scope_id: _builtins.str
+    """The table, partner, jurisdiction or account."""
+    partner_id: _builtins.str
+    """For operators, SCOPE_ACCOUNT: the account's partner."""
+    currency_code: _builtins.str
+    """Currency of the amounts; empty where there are none."""
+    reason: _builtins.str
+    """Why."""
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_protection_events_pb2.LimitSetting]:
+        """The limits to set; those that are not named stay."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        scope: _events_pb2.Scope.ValueType = ...,
+        scope_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+        currency_code: _builtins.str = ...,
+        limits: _abc.Iterable[_protection_events_pb2.LimitSetting] | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency_code", b"currency_code", "limits", b"limits", "partner_id", b"partner_id", "reason", b"reason", "request_id", b"request_id", "scope", b"scope", "scope_id", b"scope_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetLimitsRequest: _TypeAlias = SetLimitsRequest  # noqa: Y015
+
+@_typing.final
+class SetLimitsResponse(_message.Message):
+    """Response of SetLimits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOOSER_FROM_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def looser_from(self) -> _timestamp_pb2.Timestamp:
+        """From when on what is looser holds; absent: nothing is."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        looser_from: _timestamp_pb2.Timestamp | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["looser_from", b"looser_from", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["looser_from", b"looser_from", "position", b"position", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetLimitsResponse: _TypeAlias = SetLimitsResponse  # noqa: Y015
+
+@_typing.final
+class ExcludeRequest(_message.Message):
+    """Request of Exclude."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TERM_S_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    account_id: _builtins.str
+    """The account."""
+    partner_id: _builtins.str
+    """For operators: its partner."""
+    kind: _protection_events_pb2.ExclusionKind.ValueType
+    """Which kind."""
+    term_s: _builtins.int
+    """For how long, seconds: of a break up to 42 days, else up to 100 years; 0: until it is lifted, not for a
+    break.
+    """
+    reason: _builtins.str
+    """Why."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+        kind: _protection_events_pb2.ExclusionKind.ValueType = ...,
+        term_s: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "kind", b"kind", "partner_id", b"partner_id", "reason", b"reason", "request_id", b"request_id", "term_s", b"term_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExcludeRequest: _TypeAlias = ExcludeRequest  # noqa: Y015
+
+@_typing.final
+class ExcludeResponse(_message.Message):
+    """Response of Exclude."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNTIL_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """Until when; absent: until it is lifted."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "replayed", b"replayed", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExcludeResponse: _TypeAlias = ExcludeResponse  # noqa: Y015
+
+@_typing.final
+class LiftExclusionRequest(_message.Message):
+    """Request of LiftExclusion."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    account_id: _builtins.str
+    """The account."""
+    partner_id: _builtins.str
+    """Its partner."""
+    reason: _builtins.str
+    """Why."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "partner_id", b"partner_id", "reason", b"reason", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LiftExclusionRequest: _TypeAlias = LiftExclusionRequest  # noqa: Y015
+
+@_typing.final
+class LiftExclusionResponse(_message.Message):
+    """Response of LiftExclusion."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNTIL_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """When it ends."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "replayed", b"replayed", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LiftExclusionResponse: _TypeAlias = LiftExclusionResponse  # noqa: Y015
+
+@_typing.final
+class DescribeAccountRequest(_message.Message):
+    """Request of DescribeAccount."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    JURISDICTION_FIELD_NUMBER: _builtins.int
+    AGE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    account_id: _builtins.str
+    """The account."""
+    jurisdiction: _builtins.str
+    """Whose law holds for it, an ISO 3166 code such as `FR` or `US-NJ`; empty: as it was. The limits of the
+    former one hold for 24 hours more.
+    """
+    age: _events_pb2.AgeStatement.ValueType
+    """What is said of its holder's age; unspecified: as it was."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        jurisdiction: _builtins.str = ...,
+        age: _events_pb2.AgeStatement.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "age", b"age", "jurisdiction", b"jurisdiction", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeAccountRequest: _TypeAlias = DescribeAccountRequest  # noqa: Y015
+
+@_typing.final
+class DescribeAccountResponse(_message.Message):
+    """Response of DescribeAccount."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMER_UNTIL_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def former_until(self) -> _timestamp_pb2.Timestamp:
+        """Until when the limits of its former jurisdiction hold too; absent: it had none, or has it still."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        former_until: _timestamp_pb2.Timestamp | None = ...,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["former_until", b"former_until", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["former_until", b"former_until", "position", b"position", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeAccountResponse: _TypeAlias = DescribeAccountResponse  # noqa: Y015
+
+@_typing.final
+class GetProtectionRequest(_message.Message):
+    """Request of GetProtection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """The account."""
+    partner_id: _builtins.str
+    """For operators: its partner."""
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "partner_id", b"partner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetProtectionRequest: _TypeAlias = GetProtectionRequest  # noqa: Y015
+
+@_typing.final
+class WindowUse(_message.Message):
+    """What an account has used of a window."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    WINDOW_S_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
+    FREES_AT_FIELD_NUMBER: _builtins.int
+    kind: _protection_events_pb2.LimitKind.ValueType
+    """Of what: LIMIT_KIND_STAKE, LIMIT_KIND_LOSS, LIMIT_KIND_DEPOSIT or LIMIT_KIND_SESSION."""
+    window_s: _builtins.int
+    """How far the window looks back, seconds; 0: the session."""
+    used: _builtins.int
+    """Used: minor units, or seconds. A loss counts what is at stake, and is negative where more was won."""
+    left: _builtins.int
+    """Left of it: minor units, or seconds; absent: there is no limit."""
+    @_builtins.property
+    def limit(self) -> Global___ScopedLimit:
+        """The strictest limit; absent: there is none."""
+
+    @_builtins.property
+    def frees_at(self) -> _timestamp_pb2.Timestamp:
+        """When something leaves the window next, or the session is over if nothing more is staked; absent:
+        nothing does.
+        """
+
+    def __init__(
+        self,
+        *,
+        kind: _protection_events_pb2.LimitKind.ValueType = ...,
+        window_s: _builtins.int = ...,
+        used: _builtins.int = ...,
+        limit: Global___ScopedLimit | None = ...,
+        left: _builtins.int | None = ...,
+        frees_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_left", b"_left", "frees_at", b"frees_at", "left", b"left", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_left", b"_left", "frees_at", b"frees_at", "kind", b"kind", "left", b"left", "limit", b"limit", "used", b"used", "window_s", b"window_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__left: _TypeAlias = _typing.Literal["left"]  # noqa: Y015
+    _WhichOneofArgType__left: _TypeAlias = _typing.Literal["_left", b"_left"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__left) -> _WhichOneofReturnType__left | None: ...
+
+Global___WindowUse: _TypeAlias = WindowUse  # noqa: Y015
+
+@_typing.final
+class GetProtectionResponse(_message.Message):
+    """Response of GetProtection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    JURISDICTION_FIELD_NUMBER: _builtins.int
+    FORMER_JURISDICTIONS_FIELD_NUMBER: _builtins.int
+    AGE_FIELD_NUMBER: _builtins.int
+    EXCLUSION_FIELD_NUMBER: _builtins.int
+    EXCLUDED_UNTIL_FIELD_NUMBER: _builtins.int
+    WINDOWS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    AT_STAKE_MINOR_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    currency_code: _builtins.str
+    """Its currency."""
+    jurisdiction: _builtins.str
+    """Whose law holds for it; empty: not told."""
+    age: _events_pb2.AgeStatement.ValueType
+    """What its partner says of its holder's age."""
+    exclusion: _protection_events_pb2.ExclusionKind.ValueType
+    """What keeps it away; unspecified: nothing."""
+    at_stake_minor: _builtins.int
+    """Stakes that are on, minor units."""
+    @_builtins.property
+    def former_jurisdictions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Jurisdictions whose limits hold for it too, since it left them less than 24 hours ago."""
+
+    @_builtins.property
+    def excluded_until(self) -> _timestamp_pb2.Timestamp:
+        """Until when; absent: until it is lifted."""
+
+    @_builtins.property
+    def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___WindowUse]:
+        """Every window: 24 hours, 7 and 30 days of each kind, and those that are limited otherwise."""
+
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScopedLimit]:
+        """Every limit that concerns it, by scope."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """The answer holds at this position."""
+
+    def __init__(
+        self,
+        *,
+        currency_code: _builtins.str = ...,
+        jurisdiction: _builtins.str = ...,
+        former_jurisdictions: _abc.Iterable[_builtins.str] | None = ...,
+        age: _events_pb2.AgeStatement.ValueType = ...,
+        exclusion: _protection_events_pb2.ExclusionKind.ValueType = ...,
+        excluded_until: _timestamp_pb2.Timestamp | None = ...,
+        windows: _abc.Iterable[Global___WindowUse] | None = ...,
+        limits: _abc.Iterable[Global___ScopedLimit] | None = ...,
+        at_stake_minor: _builtins.int = ...,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["excluded_until", b"excluded_until", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age", b"age", "at_stake_minor", b"at_stake_minor", "currency_code", b"currency_code", "excluded_until", b"excluded_until", "exclusion", b"exclusion", "former_jurisdictions", b"former_jurisdictions", "jurisdiction", b"jurisdiction", "limits", b"limits", "position", b"position", "windows", b"windows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetProtectionResponse: _TypeAlias = GetProtectionResponse  # noqa: Y015

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class LimitsServiceStub:
-    """What may be staked.
+    """What may be staked, and who is kept from it. Requests that change something are idempotent by request id,
+    a UUIDv7 kept for 24 hours, and need a deadline.
     """
 
     def __init__(self, channel):
@@ -50,10 +51,36 @@ class LimitsServiceStub:
                 request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureRequest.SerializeToString,
                 response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureResponse.FromString,
                 _registered_method=True)
+        self.SetLimits = channel.unary_unary(
+                '/sabot.limits.v1.LimitsService/SetLimits',
+                request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.SetLimitsRequest.SerializeToString,
+                response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.SetLimitsResponse.FromString,
+                _registered_method=True)
+        self.Exclude = channel.unary_unary(
+                '/sabot.limits.v1.LimitsService/Exclude',
+                request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.ExcludeRequest.SerializeToString,
+                response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.ExcludeResponse.FromString,
+                _registered_method=True)
+        self.LiftExclusion = channel.unary_unary(
+                '/sabot.limits.v1.LimitsService/LiftExclusion',
+                request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.LiftExclusionRequest.SerializeToString,
+                response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.LiftExclusionResponse.FromString,
+                _registered_method=True)
+        self.DescribeAccount = channel.unary_unary(
+                '/sabot.limits.v1.LimitsService/DescribeAccount',
+                request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.DescribeAccountRequest.SerializeToString,
+                response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.DescribeAccountResponse.FromString,
+                _registered_method=True)
+        self.GetProtection = channel.unary_unary(
+                '/sabot.limits.v1.LimitsService/GetProtection',
+                request_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetProtectionRequest.SerializeToString,
+                response_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetProtectionResponse.FromString,
+                _registered_method=True)
 
 
 class LimitsServiceServicer:
-    """What may be staked.
+    """What may be staked, and who is kept from it. Requests that change something are idempotent by request id,
+    a UUIDv7 kept for 24 hours, and need a deadline.
     """
 
     def GetLimits(self, request, context):
@@ -64,7 +91,8 @@ class LimitsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckBets(self, request, context):
-        """Judges bets of an account as PlaceBets would at this moment, and places none.
+        """Judges bets of an account as PlaceBets would at this moment, and places none. What only all accounts
+        together come to, the exposure of the round, it leaves out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -73,6 +101,45 @@ class LimitsServiceServicer:
     def GetExposure(self, request, context):
         """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
         It tells of every partner's bets together. Any role but device.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetLimits(self, request, context):
+        """Sets limits of a table, a partner, a jurisdiction or an account (rules LIM-6, LIM-7). What is tighter
+        holds at once, what is looser after 24 hours. Role supervisor; a partner for its own accounts, where
+        nothing is looser.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Exclude(self, request, context):
+        """Keeps an account from bets and deposits, for a term or until it is lifted. A partner for its own
+        accounts; role supervisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LiftExclusion(self, request, context):
+        """Ends an exclusion that has no term, after 24 hours. Role supervisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeAccount(self, request, context):
+        """Says whose law holds for an account and whether its holder is of age. Its partner.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProtection(self, request, context):
+        """All that protects an account: windows with what is used and left, limits and whose they are, exclusion.
+        Its partner; operators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,6 +163,31 @@ def add_LimitsServiceServicer_to_server(servicer, server):
                     request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureRequest.FromString,
                     response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureResponse.SerializeToString,
             ),
+            'SetLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimits,
+                    request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.SetLimitsRequest.FromString,
+                    response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.SetLimitsResponse.SerializeToString,
+            ),
+            'Exclude': grpc.unary_unary_rpc_method_handler(
+                    servicer.Exclude,
+                    request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.ExcludeRequest.FromString,
+                    response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.ExcludeResponse.SerializeToString,
+            ),
+            'LiftExclusion': grpc.unary_unary_rpc_method_handler(
+                    servicer.LiftExclusion,
+                    request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.LiftExclusionRequest.FromString,
+                    response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.LiftExclusionResponse.SerializeToString,
+            ),
+            'DescribeAccount': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeAccount,
+                    request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.DescribeAccountRequest.FromString,
+                    response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.DescribeAccountResponse.SerializeToString,
+            ),
+            'GetProtection': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProtection,
+                    request_deserializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetProtectionRequest.FromString,
+                    response_serializer=sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetProtectionResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'sabot.limits.v1.LimitsService', rpc_method_handlers)
@@ -105,7 +197,8 @@ def add_LimitsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LimitsService:
-    """What may be staked.
+    """What may be staked, and who is kept from it. Requests that change something are idempotent by request id,
+    a UUIDv7 kept for 24 hours, and need a deadline.
     """
 
     @staticmethod
@@ -179,6 +272,141 @@ class LimitsService:
             '/sabot.limits.v1.LimitsService/GetExposure',
             sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureRequest.SerializeToString,
             sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetExposureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.limits.v1.LimitsService/SetLimits',
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.SetLimitsRequest.SerializeToString,
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.SetLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Exclude(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.limits.v1.LimitsService/Exclude',
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.ExcludeRequest.SerializeToString,
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.ExcludeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LiftExclusion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.limits.v1.LimitsService/LiftExclusion',
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.LiftExclusionRequest.SerializeToString,
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.LiftExclusionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeAccount(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.limits.v1.LimitsService/DescribeAccount',
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.DescribeAccountRequest.SerializeToString,
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.DescribeAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProtection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.limits.v1.LimitsService/GetProtection',
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetProtectionRequest.SerializeToString,
+            sabot_dot_limits_dot_v1_dot_limits__service__pb2.GetProtectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

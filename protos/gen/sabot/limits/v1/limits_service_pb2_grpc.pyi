@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class LimitsServiceStub:
-    """What may be staked."""
+    """What may be staked, and who is kept from it. Requests that change something are idempotent by request id,
+    a UUIDv7 kept for 24 hours, and need a deadline.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,28 +38,70 @@ class LimitsServiceStub:
     GetLimits: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.GetLimitsRequest, _limits_service_pb2.GetLimitsResponse]
     """The limits in force at a table."""
     CheckBets: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.CheckBetsRequest, _limits_service_pb2.CheckBetsResponse]
-    """Judges bets of an account as PlaceBets would at this moment, and places none."""
+    """Judges bets of an account as PlaceBets would at this moment, and places none. What only all accounts
+    together come to, the exposure of the round, it leaves out.
+    """
     GetExposure: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.GetExposureRequest, _limits_service_pb2.GetExposureResponse]
     """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
     It tells of every partner's bets together. Any role but device.
     """
+    SetLimits: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.SetLimitsRequest, _limits_service_pb2.SetLimitsResponse]
+    """Sets limits of a table, a partner, a jurisdiction or an account (rules LIM-6, LIM-7). What is tighter
+    holds at once, what is looser after 24 hours. Role supervisor; a partner for its own accounts, where
+    nothing is looser.
+    """
+    Exclude: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.ExcludeRequest, _limits_service_pb2.ExcludeResponse]
+    """Keeps an account from bets and deposits, for a term or until it is lifted. A partner for its own
+    accounts; role supervisor.
+    """
+    LiftExclusion: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.LiftExclusionRequest, _limits_service_pb2.LiftExclusionResponse]
+    """Ends an exclusion that has no term, after 24 hours. Role supervisor."""
+    DescribeAccount: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.DescribeAccountRequest, _limits_service_pb2.DescribeAccountResponse]
+    """Says whose law holds for an account and whether its holder is of age. Its partner."""
+    GetProtection: _grpc.UnaryUnaryMultiCallable[_limits_service_pb2.GetProtectionRequest, _limits_service_pb2.GetProtectionResponse]
+    """All that protects an account: windows with what is used and left, limits and whose they are, exclusion.
+    Its partner; operators.
+    """
 
 @_typing.type_check_only
 class LimitsServiceAsyncStub(LimitsServiceStub):
-    """What may be staked."""
+    """What may be staked, and who is kept from it. Requests that change something are idempotent by request id,
+    a UUIDv7 kept for 24 hours, and need a deadline.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetLimits: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.GetLimitsRequest, _limits_service_pb2.GetLimitsResponse]  # type: ignore[assignment]
     """The limits in force at a table."""
     CheckBets: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.CheckBetsRequest, _limits_service_pb2.CheckBetsResponse]  # type: ignore[assignment]
-    """Judges bets of an account as PlaceBets would at this moment, and places none."""
+    """Judges bets of an account as PlaceBets would at this moment, and places none. What only all accounts
+    together come to, the exposure of the round, it leaves out.
+    """
     GetExposure: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.GetExposureRequest, _limits_service_pb2.GetExposureResponse]  # type: ignore[assignment]
     """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
     It tells of every partner's bets together. Any role but device.
     """
+    SetLimits: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.SetLimitsRequest, _limits_service_pb2.SetLimitsResponse]  # type: ignore[assignment]
+    """Sets limits of a table, a partner, a jurisdiction or an account (rules LIM-6, LIM-7). What is tighter
+    holds at once, what is looser after 24 hours. Role supervisor; a partner for its own accounts, where
+    nothing is looser.
+    """
+    Exclude: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.ExcludeRequest, _limits_service_pb2.ExcludeResponse]  # type: ignore[assignment]
+    """Keeps an account from bets and deposits, for a term or until it is lifted. A partner for its own
+    accounts; role supervisor.
+    """
+    LiftExclusion: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.LiftExclusionRequest, _limits_service_pb2.LiftExclusionResponse]  # type: ignore[assignment]
+    """Ends an exclusion that has no term, after 24 hours. Role supervisor."""
+    DescribeAccount: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.DescribeAccountRequest, _limits_service_pb2.DescribeAccountResponse]  # type: ignore[assignment]
+    """Says whose law holds for an account and whether its holder is of age. Its partner."""
+    GetProtection: _aio.UnaryUnaryMultiCallable[_limits_service_pb2.GetProtectionRequest, _limits_service_pb2.GetProtectionResponse]  # type: ignore[assignment]
+    """All that protects an account: windows with what is used and left, limits and whose they are, exclusion.
+    Its partner; operators.
+    """
 
 class LimitsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What may be staked."""
+    """What may be staked, and who is kept from it. Requests that change something are idempotent by request id,
+    a UUIDv7 kept for 24 hours, and need a deadline.
+    """
 
     @_abc_1.abstractmethod
     def GetLimits(
@@ -73,7 +117,9 @@ class LimitsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _limits_service_pb2.CheckBetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_limits_service_pb2.CheckBetsResponse, _abc.Awaitable[_limits_service_pb2.CheckBetsResponse]]:
-        """Judges bets of an account as PlaceBets would at this moment, and places none."""
+        """Judges bets of an account as PlaceBets would at this moment, and places none. What only all accounts
+        together come to, the exposure of the round, it leaves out.
+        """
 
     @_abc_1.abstractmethod
     def GetExposure(
@@ -83,6 +129,53 @@ class LimitsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_limits_service_pb2.GetExposureResponse, _abc.Awaitable[_limits_service_pb2.GetExposureResponse]]:
         """What is staked in the running round of a table, and what the house may have to pay there (rule LIM-4).
         It tells of every partner's bets together. Any role but device.
+        """
+
+    @_abc_1.abstractmethod
+    def SetLimits(
+        self,
+        request: _limits_service_pb2.SetLimitsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limits_service_pb2.SetLimitsResponse, _abc.Awaitable[_limits_service_pb2.SetLimitsResponse]]:
+        """Sets limits of a table, a partner, a jurisdiction or an account (rules LIM-6, LIM-7). What is tighter
+        holds at once, what is looser after 24 hours. Role supervisor; a partner for its own accounts, where
+        nothing is looser.
+        """
+
+    @_abc_1.abstractmethod
+    def Exclude(
+        self,
+        request: _limits_service_pb2.ExcludeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limits_service_pb2.ExcludeResponse, _abc.Awaitable[_limits_service_pb2.ExcludeResponse]]:
+        """Keeps an account from bets and deposits, for a term or until it is lifted. A partner for its own
+        accounts; role supervisor.
+        """
+
+    @_abc_1.abstractmethod
+    def LiftExclusion(
+        self,
+        request: _limits_service_pb2.LiftExclusionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limits_service_pb2.LiftExclusionResponse, _abc.Awaitable[_limits_service_pb2.LiftExclusionResponse]]:
+        """Ends an exclusion that has no term, after 24 hours. Role supervisor."""
+
+    @_abc_1.abstractmethod
+    def DescribeAccount(
+        self,
+        request: _limits_service_pb2.DescribeAccountRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limits_service_pb2.DescribeAccountResponse, _abc.Awaitable[_limits_service_pb2.DescribeAccountResponse]]:
+        """Says whose law holds for an account and whether its holder is of age. Its partner."""
+
+    @_abc_1.abstractmethod
+    def GetProtection(
+        self,
+        request: _limits_service_pb2.GetProtectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limits_service_pb2.GetProtectionResponse, _abc.Awaitable[_limits_service_pb2.GetProtectionResponse]]:
+        """All that protects an account: windows with what is used and left, limits and whose they are, exclusion.
+        Its partner; operators.
         """
 
 def add_LimitsServiceServicer_to_server(servicer: LimitsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

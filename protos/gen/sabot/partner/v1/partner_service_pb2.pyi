@@ -23,6 +23,8 @@ from sabot.table.v1 import correction_events_pb2 as _correction_events_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2_2
 from sabot.table.v1 import floor_events_pb2 as _floor_events_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
+from sabot.table.v1 import switch_events_pb2 as _switch_events_pb2
+from sabot.table.v1 import switch_pb2 as _switch_pb2
 from sabot.wallet.v1 import correction_events_pb2 as _correction_events_pb2_1
 from sabot.wallet.v1 import events_pb2 as _events_pb2_5
 import builtins as _builtins
@@ -553,10 +555,15 @@ class Table(_message.Message):
     SERVER_TIME_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     ROADS_FIELD_NUMBER: _builtins.int
+    SWITCHED_OFF_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Counts the rules of this table."""
     open: _builtins.bool
     """Whether it opens further rounds."""
+    switched_off: _switch_pb2.SwitchScope.ValueType
+    """What is switched off, so that the table takes no new bets and opens no rounds: everything, its game or
+    its rules; unspecified: nothing. Whoever else is switched off is told so when it bets.
+    """
     @_builtins.property
     def spec(self) -> _spec_pb2.TableSpec:
         """Its rules and limits."""
@@ -589,10 +596,11 @@ class Table(_message.Message):
         server_time: _timestamp_pb2.Timestamp | None = ...,
         position: _entry_pb2.Position | None = ...,
         roads: _roads_pb2.Roads | None = ...,
+        switched_off: _switch_pb2.SwitchScope.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "roads", b"roads", "round", b"round", "server_time", b"server_time", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "position", b"position", "revision", b"revision", "roads", b"roads", "round", b"round", "server_time", b"server_time", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "position", b"position", "revision", b"revision", "roads", b"roads", "round", b"round", "server_time", b"server_time", "spec", b"spec", "switched_off", b"switched_off"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1517,6 +1525,7 @@ class RequestOutcome(_message.Message):
     CORRECTION_APPROVED_FIELD_NUMBER: _builtins.int
     SHORTFALL_POLICY_SET_FIELD_NUMBER: _builtins.int
     RECEIVABLE_SETTLED_FIELD_NUMBER: _builtins.int
+    SWITCH_SET_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
     @_builtins.property
@@ -1647,6 +1656,10 @@ class RequestOutcome(_message.Message):
     def receivable_settled(self) -> _correction_events_pb2_1.ReceivableSettled:
         """An account paid of what it owed."""
 
+    @_builtins.property
+    def switch_set(self) -> _switch_events_pb2.SwitchSet:
+        """Something was switched off, or on again."""
+
     def __init__(
         self,
         *,
@@ -1683,12 +1696,13 @@ class RequestOutcome(_message.Message):
         correction_approved: _correction_events_pb2.CorrectionApproved | None = ...,
         shortfall_policy_set: _correction_events_pb2_1.ShortfallPolicySet | None = ...,
         receivable_settled: _correction_events_pb2_1.ReceivableSettled | None = ...,
+        switch_set: _switch_events_pb2.SwitchSet | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "switch_set", b"switch_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "switch_set", b"switch_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected", "correction_proposed", "correction_approved", "shortfall_policy_set", "receivable_settled"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected", "correction_proposed", "correction_approved", "shortfall_policy_set", "receivable_settled", "switch_set"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 

@@ -12,6 +12,7 @@ from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.rules.v1 import events_pb2 as _events_pb2
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
+from sabot.table.v1 import switch_pb2 as _switch_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -215,6 +216,14 @@ class _RefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal.Value
     """Blackjack on the floor: with the corrected cards, what was played cannot have been played. The round
     can be voided, or corrected again.
     """
+    REFUSAL_SWITCHED_OFF: _Refusal.ValueType  # 70
+    """What it is about is switched off."""
+    REFUSAL_SWITCH_UNCHANGED: _Refusal.ValueType  # 71
+    """The switch is set so already."""
+    REFUSAL_BAD_SWITCH: _Refusal.ValueType  # 72
+    """The switch names nothing that can be switched off."""
+    REFUSAL_TOO_MANY_SWITCHES: _Refusal.ValueType  # 73
+    """As much is switched off as can be kept."""
 
 class Refusal(_Refusal, metaclass=_RefusalEnumTypeWrapper):
     """Why the table refused a request."""
@@ -309,6 +318,14 @@ REFUSAL_PLAY_CONTRADICTED: Refusal.ValueType  # 43
 """Blackjack on the floor: with the corrected cards, what was played cannot have been played. The round
 can be voided, or corrected again.
 """
+REFUSAL_SWITCHED_OFF: Refusal.ValueType  # 70
+"""What it is about is switched off."""
+REFUSAL_SWITCH_UNCHANGED: Refusal.ValueType  # 71
+"""The switch is set so already."""
+REFUSAL_BAD_SWITCH: Refusal.ValueType  # 72
+"""The switch names nothing that can be switched off."""
+REFUSAL_TOO_MANY_SWITCHES: Refusal.ValueType  # 73
+"""As much is switched off as can be kept."""
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 class _RoundEnd:
@@ -986,6 +1003,7 @@ class BetsRejected(_message.Message):
     TABLE_ID_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
+    OFF_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The partner's request id."""
     account_id: _builtins.str
@@ -996,6 +1014,10 @@ class BetsRejected(_message.Message):
     """The round asked for."""
     refusal: Global___Refusal.ValueType
     """Why."""
+    @_builtins.property
+    def off(self) -> _switch_pb2.Switch:
+        """REFUSAL_SWITCHED_OFF: what is off."""
+
     def __init__(
         self,
         *,
@@ -1004,10 +1026,11 @@ class BetsRejected(_message.Message):
         table_id: _builtins.str = ...,
         round_id: _builtins.str = ...,
         refusal: Global___Refusal.ValueType = ...,
+        off: _switch_pb2.Switch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["off", b"off"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "refusal", b"refusal", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "off", b"off", "refusal", b"refusal", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1294,6 +1317,7 @@ class OrderRejected(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    OFF_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The operator's request id."""
     table_id: _builtins.str
@@ -1303,7 +1327,11 @@ class OrderRejected(_message.Message):
     refusal: Global___Refusal.ValueType
     """Why."""
     detail: _builtins.str
-    """What does not fit, where the refusal is REFUSAL_BAD_TABLE_SPEC."""
+    """What does not fit, where the refusal is REFUSAL_BAD_TABLE_SPEC or REFUSAL_BAD_SWITCH."""
+    @_builtins.property
+    def off(self) -> _switch_pb2.Switch:
+        """REFUSAL_SWITCHED_OFF: what is off."""
+
     def __init__(
         self,
         *,
@@ -1312,10 +1340,11 @@ class OrderRejected(_message.Message):
         round_id: _builtins.str = ...,
         refusal: Global___Refusal.ValueType = ...,
         detail: _builtins.str = ...,
+        off: _switch_pb2.Switch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["off", b"off"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "refusal", b"refusal", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "off", b"off", "refusal", b"refusal", "request_id", b"request_id", "round_id", b"round_id", "table_id", b"table_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.table.v1 import events_pb2 as _events_pb2
 from sabot.table.v1 import spec_pb2 as _spec_pb2
+from sabot.table.v1 import switch_pb2 as _switch_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -715,3 +716,152 @@ class RetryInputResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetryInputResponse: _TypeAlias = RetryInputResponse  # noqa: Y015
+
+@_typing.final
+class SetSwitchRequest(_message.Message):
+    """Request of SetSwitch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SWITCH_FIELD_NUMBER: _builtins.int
+    OFF_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """UUIDv7."""
+    off: _builtins.bool
+    """Whether it is to be off."""
+    reason: _builtins.str
+    """Why."""
+    @_builtins.property
+    def switch(self) -> _switch_pb2.Switch:
+        """What."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        switch: _switch_pb2.Switch | None = ...,
+        off: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["switch", b"switch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["off", b"off", "reason", b"reason", "request_id", b"request_id", "switch", b"switch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetSwitchRequest: _TypeAlias = SetSwitchRequest  # noqa: Y015
+
+@_typing.final
+class SetSwitchResponse(_message.Message):
+    """Response of SetSwitch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether this is the outcome of an earlier request with this id."""
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where the log says so."""
+
+    def __init__(
+        self,
+        *,
+        position: _entry_pb2.Position | None = ...,
+        replayed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetSwitchResponse: _TypeAlias = SetSwitchResponse  # noqa: Y015
+
+@_typing.final
+class ListSwitchesRequest(_message.Message):
+    """Request of ListSwitches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSwitchesRequest: _TypeAlias = ListSwitchesRequest  # noqa: Y015
+
+@_typing.final
+class SwitchedOff(_message.Message):
+    """Something that is switched off."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SWITCH_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why, in the operator's words."""
+    actor: _builtins.str
+    """Who did it, such as `operator:dana`."""
+    @_builtins.property
+    def switch(self) -> _switch_pb2.Switch:
+        """What."""
+
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Since when, by the log."""
+
+    def __init__(
+        self,
+        *,
+        switch: _switch_pb2.Switch | None = ...,
+        reason: _builtins.str = ...,
+        actor: _builtins.str = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since", "switch", b"switch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "reason", b"reason", "since", b"since", "switch", b"switch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwitchedOff: _TypeAlias = SwitchedOff  # noqa: Y015
+
+@_typing.final
+class ListSwitchesResponse(_message.Message):
+    """Response of ListSwitches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OFF_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def off(self) -> _containers.RepeatedCompositeFieldContainer[Global___SwitchedOff]:
+        """All of it, the oldest first."""
+
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """The answer holds at this position."""
+
+    def __init__(
+        self,
+        *,
+        off: _abc.Iterable[Global___SwitchedOff] | None = ...,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["off", b"off", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSwitchesResponse: _TypeAlias = ListSwitchesResponse  # noqa: Y015

@@ -81,6 +81,16 @@ class TableOperatorServiceStub:
                 request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeRequest.SerializeToString,
                 response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeResponse.FromString,
                 _registered_method=True)
+        self.SetSwitch = channel.unary_unary(
+                '/sabot.table.v1.TableOperatorService/SetSwitch',
+                request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.SetSwitchRequest.SerializeToString,
+                response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.SetSwitchResponse.FromString,
+                _registered_method=True)
+        self.ListSwitches = channel.unary_unary(
+                '/sabot.table.v1.TableOperatorService/ListSwitches',
+                request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ListSwitchesRequest.SerializeToString,
+                response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ListSwitchesResponse.FromString,
+                _registered_method=True)
         self.ActivateBehaviour = channel.unary_unary(
                 '/sabot.table.v1.TableOperatorService/ActivateBehaviour',
                 request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourRequest.SerializeToString,
@@ -162,6 +172,22 @@ class TableOperatorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetSwitch(self, request, context):
+        """Switches off the whole cell, a game, a version of rules, a partner or an account, or on again. While it
+        is off no new bets are taken and no new rounds open for it; rounds that run are played to their end,
+        and withdrawals, settlement and payouts go on. Role supervisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSwitches(self, request, context):
+        """What is switched off. Any operator's role.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ActivateBehaviour(self, request, context):
         """Lets every service decide by a newer behaviour from here on. Role supervisor.
         """
@@ -224,6 +250,16 @@ def add_TableOperatorServiceServicer_to_server(servicer, server):
                     servicer.CorrectOutcome,
                     request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeRequest.FromString,
                     response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeResponse.SerializeToString,
+            ),
+            'SetSwitch': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetSwitch,
+                    request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.SetSwitchRequest.FromString,
+                    response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.SetSwitchResponse.SerializeToString,
+            ),
+            'ListSwitches': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSwitches,
+                    request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ListSwitchesRequest.FromString,
+                    response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ListSwitchesResponse.SerializeToString,
             ),
             'ActivateBehaviour': grpc.unary_unary_rpc_method_handler(
                     servicer.ActivateBehaviour,
@@ -481,6 +517,60 @@ class TableOperatorService:
             '/sabot.table.v1.TableOperatorService/CorrectOutcome',
             sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeRequest.SerializeToString,
             sabot_dot_table_dot_v1_dot_operator__service__pb2.CorrectOutcomeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetSwitch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.table.v1.TableOperatorService/SetSwitch',
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.SetSwitchRequest.SerializeToString,
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.SetSwitchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSwitches(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.table.v1.TableOperatorService/ListSwitches',
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.ListSwitchesRequest.SerializeToString,
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.ListSwitchesResponse.FromString,
             options,
             channel_credentials,
             insecure,

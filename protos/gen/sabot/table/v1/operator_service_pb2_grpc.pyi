@@ -55,6 +55,13 @@ class TableOperatorServiceStub:
     """
     CorrectOutcome: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.CorrectOutcomeRequest, _operator_service_pb2.CorrectOutcomeResponse]
     """The same for a spin or a roll of dice. Role supervisor."""
+    SetSwitch: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.SetSwitchRequest, _operator_service_pb2.SetSwitchResponse]
+    """Switches off the whole cell, a game, a version of rules, a partner or an account, or on again. While it
+    is off no new bets are taken and no new rounds open for it; rounds that run are played to their end,
+    and withdrawals, settlement and payouts go on. Role supervisor.
+    """
+    ListSwitches: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.ListSwitchesRequest, _operator_service_pb2.ListSwitchesResponse]
+    """What is switched off. Any operator's role."""
     ActivateBehaviour: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
     RetryInput: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]
@@ -89,6 +96,13 @@ class TableOperatorServiceAsyncStub(TableOperatorServiceStub):
     """
     CorrectOutcome: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.CorrectOutcomeRequest, _operator_service_pb2.CorrectOutcomeResponse]  # type: ignore[assignment]
     """The same for a spin or a roll of dice. Role supervisor."""
+    SetSwitch: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.SetSwitchRequest, _operator_service_pb2.SetSwitchResponse]  # type: ignore[assignment]
+    """Switches off the whole cell, a game, a version of rules, a partner or an account, or on again. While it
+    is off no new bets are taken and no new rounds open for it; rounds that run are played to their end,
+    and withdrawals, settlement and payouts go on. Role supervisor.
+    """
+    ListSwitches: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.ListSwitchesRequest, _operator_service_pb2.ListSwitchesResponse]  # type: ignore[assignment]
+    """What is switched off. Any operator's role."""
     ActivateBehaviour: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]  # type: ignore[assignment]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
     RetryInput: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]  # type: ignore[assignment]
@@ -174,6 +188,25 @@ class TableOperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_service_pb2.CorrectOutcomeResponse, _abc.Awaitable[_operator_service_pb2.CorrectOutcomeResponse]]:
         """The same for a spin or a roll of dice. Role supervisor."""
+
+    @_abc_1.abstractmethod
+    def SetSwitch(
+        self,
+        request: _operator_service_pb2.SetSwitchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_service_pb2.SetSwitchResponse, _abc.Awaitable[_operator_service_pb2.SetSwitchResponse]]:
+        """Switches off the whole cell, a game, a version of rules, a partner or an account, or on again. While it
+        is off no new bets are taken and no new rounds open for it; rounds that run are played to their end,
+        and withdrawals, settlement and payouts go on. Role supervisor.
+        """
+
+    @_abc_1.abstractmethod
+    def ListSwitches(
+        self,
+        request: _operator_service_pb2.ListSwitchesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_service_pb2.ListSwitchesResponse, _abc.Awaitable[_operator_service_pb2.ListSwitchesResponse]]:
+        """What is switched off. Any operator's role."""
 
     @_abc_1.abstractmethod
     def ActivateBehaviour(

@@ -22,61 +22,62 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from sabot.limits.v1 import events_pb2 as sabot_dot_limits_dot_v1_dot_events__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 from sabot.table.v1 import bet_pb2 as sabot_dot_table_dot_v1_dot_bet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/wallet/v1/events.proto\x12\x0fsabot.wallet.v1\x1a\x18sabot/log/v1/entry.proto\x1a\x18sabot/table/v1/bet.proto\"b\n\x0bOpenAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\"L\n\x0c\x43loseAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"L\n\x0c\x42lockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"N\n\x0eUnblockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"t\n\x07\x44\x65posit\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\"u\n\x08Withdraw\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\":\n\rAccountOpened\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x15\n\rcurrency_code\x18\x02 \x01(\t\"#\n\rAccountClosed\x12\x12\n\naccount_id\x18\x01 \x01(\t\"$\n\x0e\x41\x63\x63ountBlocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"&\n\x10\x41\x63\x63ountUnblocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"k\n\x16\x41\x63\x63ountRequestDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12)\n\x07\x64\x65\x63line\x18\x03 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\"g\n\x10\x44\x65positRequested\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsDeposited\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsWithdrawn\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"\x83\x02\n\rStakeReserved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\x12-\n\rwaiting_since\x18\x15 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x92\x02\n\rStakeDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12)\n\x07\x64\x65\x63line\x18\x06 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\x12-\n\rwaiting_since\x18\x15 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\npartner_id\x18\x16 \x01(\t\"\xf1\x01\n\rStakeReturned\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12-\n\x06reason\x18\x07 \x01(\x0e\x32\x1d.sabot.wallet.v1.ReturnReason\x12\x12\n\npartner_id\x18\x08 \x01(\t\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\"X\n\x0cStakesSealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xdb\x01\n\x0cPayoutPosted\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x13\n\x0bstake_minor\x18\x06 \x01(\x03\x12\x14\n\x0cpayout_minor\x18\x07 \x01(\x03\x12\x18\n\x10\x63ommission_minor\x18\x08 \x01(\x03\x12\x0b\n\x03\x64ue\x18\x14 \x01(\x08\x12\x16\n\x0etransaction_id\x18\x15 \x01(\t\"/\n\tRoundPaid\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\"3\n\rRoundReturned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xb6\x05\n\x07\x44\x65\x63line\x12\x17\n\x13\x44\x45\x43LINE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x43LINE_REQUEST_ID_REUSED\x10\x01\x12\x1b\n\x17\x44\x45\x43LINE_REQUEST_EXPIRED\x10\x02\x12\x1c\n\x18\x44\x45\x43LINE_REQUEST_ID_AHEAD\x10\x03\x12\x1b\n\x17\x44\x45\x43LINE_UNKNOWN_ACCOUNT\x10\x04\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_CLOSED\x10\x05\x12\x1b\n\x17\x44\x45\x43LINE_ACCOUNT_BLOCKED\x10\x06\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_EXISTS\x10\x07\x12\x1d\n\x19\x44\x45\x43LINE_CURRENCY_MISMATCH\x10\x08\x12\x1e\n\x1a\x44\x45\x43LINE_INSUFFICIENT_FUNDS\x10\t\x12\x1d\n\x19\x44\x45\x43LINE_BALANCE_TOO_LARGE\x10\n\x12\x1d\n\x19\x44\x45\x43LINE_ACCOUNT_NOT_EMPTY\x10\x0b\x12\x17\n\x13\x44\x45\x43LINE_NOT_BLOCKED\x10\x0c\x12\x19\n\x15\x44\x45\x43LINE_STAKES_SEALED\x10\r\x12\x12\n\x0e\x44\x45\x43LINE_FAILED\x10\x0e\x12\x1d\n\x19\x44\x45\x43LINE_TOO_MANY_ACCOUNTS\x10\x0f\x12\x1e\n\x1a\x44\x45\x43LINE_BALANCE_AT_PARTNER\x10\x14\x12\x19\n\x15\x44\x45\x43LINE_PARTNER_LIMIT\x10\x15\x12\x1c\n\x18\x44\x45\x43LINE_PARTNER_DECLINED\x10\x16\x12\x1e\n\x1a\x44\x45\x43LINE_PARTNER_UNANSWERED\x10\x17\x12\x1b\n\x17\x44\x45\x43LINE_PARTNER_OVERDUE\x10\x18\x12\x1f\n\x1b\x44\x45\x43LINE_PARTNER_CONTRADICTS\x10\x19\x12\x15\n\x11\x44\x45\x43LINE_WITHDRAWN\x10\x1a\x12\x14\n\x10\x44\x45\x43LINE_NOT_OWED\x10(*|\n\x0cReturnReason\x12\x1d\n\x19RETURN_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17RETURN_REASON_WITHDRAWN\x10\x01\x12\x18\n\x14RETURN_REASON_VOIDED\x10\x02\x12\x16\n\x12RETURN_REASON_LATE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csabot/wallet/v1/events.proto\x12\x0fsabot.wallet.v1\x1a\x1csabot/limits/v1/events.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x18sabot/table/v1/bet.proto\"\xa4\x01\n\x0bOpenAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0cjurisdiction\x18\x05 \x01(\t\x12*\n\x03\x61ge\x18\x06 \x01(\x0e\x32\x1d.sabot.limits.v1.AgeStatement\"L\n\x0c\x43loseAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"L\n\x0c\x42lockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"N\n\x0eUnblockAccount\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\"t\n\x07\x44\x65posit\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\"u\n\x08Withdraw\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\"|\n\rAccountOpened\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x15\n\rcurrency_code\x18\x02 \x01(\t\x12\x14\n\x0cjurisdiction\x18\x03 \x01(\t\x12*\n\x03\x61ge\x18\x04 \x01(\x0e\x32\x1d.sabot.limits.v1.AgeStatement\"#\n\rAccountClosed\x12\x12\n\naccount_id\x18\x01 \x01(\t\"$\n\x0e\x41\x63\x63ountBlocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"&\n\x10\x41\x63\x63ountUnblocked\x12\x12\n\naccount_id\x18\x01 \x01(\t\"\x9b\x01\n\x16\x41\x63\x63ountRequestDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12)\n\x07\x64\x65\x63line\x18\x03 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\x12.\n\nviolations\x18\x04 \x03(\x0b\x32\x1a.sabot.limits.v1.Violation\"g\n\x10\x44\x65positRequested\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsDeposited\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"e\n\x0e\x46undsWithdrawn\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x15\n\rcurrency_code\x18\x03 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"\x83\x02\n\rStakeReserved\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\x12-\n\rwaiting_since\x18\x15 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x92\x02\n\rStakeDeclined\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12!\n\x04\x62\x65ts\x18\x05 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12)\n\x07\x64\x65\x63line\x18\x06 \x01(\x0e\x32\x18.sabot.wallet.v1.Decline\x12$\n\x05stage\x18\x07 \x01(\x0e\x32\x15.sabot.table.v1.Stage\x12-\n\rwaiting_since\x18\x15 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\npartner_id\x18\x16 \x01(\t\"\xf1\x01\n\rStakeReturned\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12!\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x13.sabot.table.v1.Bet\x12-\n\x06reason\x18\x07 \x01(\x0e\x32\x1d.sabot.wallet.v1.ReturnReason\x12\x12\n\npartner_id\x18\x08 \x01(\t\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\"X\n\x0cStakesSealed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12$\n\x05stage\x18\x03 \x01(\x0e\x32\x15.sabot.table.v1.Stage\"\xdb\x01\n\x0cPayoutPosted\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x13\n\x0bstake_minor\x18\x06 \x01(\x03\x12\x14\n\x0cpayout_minor\x18\x07 \x01(\x03\x12\x18\n\x10\x63ommission_minor\x18\x08 \x01(\x03\x12\x0b\n\x03\x64ue\x18\x14 \x01(\x08\x12\x16\n\x0etransaction_id\x18\x15 \x01(\t\"/\n\tRoundPaid\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\"3\n\rRoundReturned\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t*\xca\x05\n\x07\x44\x65\x63line\x12\x17\n\x13\x44\x45\x43LINE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x43LINE_REQUEST_ID_REUSED\x10\x01\x12\x1b\n\x17\x44\x45\x43LINE_REQUEST_EXPIRED\x10\x02\x12\x1c\n\x18\x44\x45\x43LINE_REQUEST_ID_AHEAD\x10\x03\x12\x1b\n\x17\x44\x45\x43LINE_UNKNOWN_ACCOUNT\x10\x04\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_CLOSED\x10\x05\x12\x1b\n\x17\x44\x45\x43LINE_ACCOUNT_BLOCKED\x10\x06\x12\x1a\n\x16\x44\x45\x43LINE_ACCOUNT_EXISTS\x10\x07\x12\x1d\n\x19\x44\x45\x43LINE_CURRENCY_MISMATCH\x10\x08\x12\x1e\n\x1a\x44\x45\x43LINE_INSUFFICIENT_FUNDS\x10\t\x12\x1d\n\x19\x44\x45\x43LINE_BALANCE_TOO_LARGE\x10\n\x12\x1d\n\x19\x44\x45\x43LINE_ACCOUNT_NOT_EMPTY\x10\x0b\x12\x17\n\x13\x44\x45\x43LINE_NOT_BLOCKED\x10\x0c\x12\x19\n\x15\x44\x45\x43LINE_STAKES_SEALED\x10\r\x12\x12\n\x0e\x44\x45\x43LINE_FAILED\x10\x0e\x12\x1d\n\x19\x44\x45\x43LINE_TOO_MANY_ACCOUNTS\x10\x0f\x12\x1e\n\x1a\x44\x45\x43LINE_BALANCE_AT_PARTNER\x10\x14\x12\x19\n\x15\x44\x45\x43LINE_PARTNER_LIMIT\x10\x15\x12\x1c\n\x18\x44\x45\x43LINE_PARTNER_DECLINED\x10\x16\x12\x1e\n\x1a\x44\x45\x43LINE_PARTNER_UNANSWERED\x10\x17\x12\x1b\n\x17\x44\x45\x43LINE_PARTNER_OVERDUE\x10\x18\x12\x1f\n\x1b\x44\x45\x43LINE_PARTNER_CONTRADICTS\x10\x19\x12\x15\n\x11\x44\x45\x43LINE_WITHDRAWN\x10\x1a\x12\x14\n\x10\x44\x45\x43LINE_NOT_OWED\x10(\x12\x12\n\x0e\x44\x45\x43LINE_LIMITS\x10\x10*|\n\x0cReturnReason\x12\x1d\n\x19RETURN_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17RETURN_REASON_WITHDRAWN\x10\x01\x12\x18\n\x14RETURN_REASON_VOIDED\x10\x02\x12\x16\n\x12RETURN_REASON_LATE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.wallet.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DECLINE']._serialized_start=2467
-  _globals['_DECLINE']._serialized_end=3161
-  _globals['_RETURNREASON']._serialized_start=3163
-  _globals['_RETURNREASON']._serialized_end=3287
-  _globals['_OPENACCOUNT']._serialized_start=101
-  _globals['_OPENACCOUNT']._serialized_end=199
-  _globals['_CLOSEACCOUNT']._serialized_start=201
-  _globals['_CLOSEACCOUNT']._serialized_end=277
-  _globals['_BLOCKACCOUNT']._serialized_start=279
-  _globals['_BLOCKACCOUNT']._serialized_end=355
-  _globals['_UNBLOCKACCOUNT']._serialized_start=357
-  _globals['_UNBLOCKACCOUNT']._serialized_end=435
-  _globals['_DEPOSIT']._serialized_start=437
-  _globals['_DEPOSIT']._serialized_end=553
-  _globals['_WITHDRAW']._serialized_start=555
-  _globals['_WITHDRAW']._serialized_end=672
-  _globals['_ACCOUNTOPENED']._serialized_start=674
-  _globals['_ACCOUNTOPENED']._serialized_end=732
-  _globals['_ACCOUNTCLOSED']._serialized_start=734
-  _globals['_ACCOUNTCLOSED']._serialized_end=769
-  _globals['_ACCOUNTBLOCKED']._serialized_start=771
-  _globals['_ACCOUNTBLOCKED']._serialized_end=807
-  _globals['_ACCOUNTUNBLOCKED']._serialized_start=809
-  _globals['_ACCOUNTUNBLOCKED']._serialized_end=847
-  _globals['_ACCOUNTREQUESTDECLINED']._serialized_start=849
-  _globals['_ACCOUNTREQUESTDECLINED']._serialized_end=956
-  _globals['_DEPOSITREQUESTED']._serialized_start=958
-  _globals['_DEPOSITREQUESTED']._serialized_end=1061
-  _globals['_FUNDSDEPOSITED']._serialized_start=1063
-  _globals['_FUNDSDEPOSITED']._serialized_end=1164
-  _globals['_FUNDSWITHDRAWN']._serialized_start=1166
-  _globals['_FUNDSWITHDRAWN']._serialized_end=1267
-  _globals['_STAKERESERVED']._serialized_start=1270
-  _globals['_STAKERESERVED']._serialized_end=1529
-  _globals['_STAKEDECLINED']._serialized_start=1532
-  _globals['_STAKEDECLINED']._serialized_end=1806
-  _globals['_STAKERETURNED']._serialized_start=1809
-  _globals['_STAKERETURNED']._serialized_end=2050
-  _globals['_STAKESSEALED']._serialized_start=2052
-  _globals['_STAKESSEALED']._serialized_end=2140
-  _globals['_PAYOUTPOSTED']._serialized_start=2143
-  _globals['_PAYOUTPOSTED']._serialized_end=2362
-  _globals['_ROUNDPAID']._serialized_start=2364
-  _globals['_ROUNDPAID']._serialized_end=2411
-  _globals['_ROUNDRETURNED']._serialized_start=2413
-  _globals['_ROUNDRETURNED']._serialized_end=2464
+  _globals['_DECLINE']._serialized_start=2679
+  _globals['_DECLINE']._serialized_end=3393
+  _globals['_RETURNREASON']._serialized_start=3395
+  _globals['_RETURNREASON']._serialized_end=3519
+  _globals['_OPENACCOUNT']._serialized_start=132
+  _globals['_OPENACCOUNT']._serialized_end=296
+  _globals['_CLOSEACCOUNT']._serialized_start=298
+  _globals['_CLOSEACCOUNT']._serialized_end=374
+  _globals['_BLOCKACCOUNT']._serialized_start=376
+  _globals['_BLOCKACCOUNT']._serialized_end=452
+  _globals['_UNBLOCKACCOUNT']._serialized_start=454
+  _globals['_UNBLOCKACCOUNT']._serialized_end=532
+  _globals['_DEPOSIT']._serialized_start=534
+  _globals['_DEPOSIT']._serialized_end=650
+  _globals['_WITHDRAW']._serialized_start=652
+  _globals['_WITHDRAW']._serialized_end=769
+  _globals['_ACCOUNTOPENED']._serialized_start=771
+  _globals['_ACCOUNTOPENED']._serialized_end=895
+  _globals['_ACCOUNTCLOSED']._serialized_start=897
+  _globals['_ACCOUNTCLOSED']._serialized_end=932
+  _globals['_ACCOUNTBLOCKED']._serialized_start=934
+  _globals['_ACCOUNTBLOCKED']._serialized_end=970
+  _globals['_ACCOUNTUNBLOCKED']._serialized_start=972
+  _globals['_ACCOUNTUNBLOCKED']._serialized_end=1010
+  _globals['_ACCOUNTREQUESTDECLINED']._serialized_start=1013
+  _globals['_ACCOUNTREQUESTDECLINED']._serialized_end=1168
+  _globals['_DEPOSITREQUESTED']._serialized_start=1170
+  _globals['_DEPOSITREQUESTED']._serialized_end=1273
+  _globals['_FUNDSDEPOSITED']._serialized_start=1275
+  _globals['_FUNDSDEPOSITED']._serialized_end=1376
+  _globals['_FUNDSWITHDRAWN']._serialized_start=1378
+  _globals['_FUNDSWITHDRAWN']._serialized_end=1479
+  _globals['_STAKERESERVED']._serialized_start=1482
+  _globals['_STAKERESERVED']._serialized_end=1741
+  _globals['_STAKEDECLINED']._serialized_start=1744
+  _globals['_STAKEDECLINED']._serialized_end=2018
+  _globals['_STAKERETURNED']._serialized_start=2021
+  _globals['_STAKERETURNED']._serialized_end=2262
+  _globals['_STAKESSEALED']._serialized_start=2264
+  _globals['_STAKESSEALED']._serialized_end=2352
+  _globals['_PAYOUTPOSTED']._serialized_start=2355
+  _globals['_PAYOUTPOSTED']._serialized_end=2574
+  _globals['_ROUNDPAID']._serialized_start=2576
+  _globals['_ROUNDPAID']._serialized_end=2623
+  _globals['_ROUNDRETURNED']._serialized_start=2625
+  _globals['_ROUNDRETURNED']._serialized_end=2676
 # @@protoc_insertion_point(module_scope)

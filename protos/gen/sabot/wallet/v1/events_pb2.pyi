@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from sabot.limits.v1 import events_pb2 as _events_pb2
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.table.v1 import bet_pb2 as _bet_pb2
 import builtins as _builtins
@@ -75,6 +76,8 @@ class _DeclineEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Decline.Value
     """The bets were withdrawn before the partner's wallet had answered."""
     DECLINE_NOT_OWED: _Decline.ValueType  # 40
     """The account does not owe so much."""
+    DECLINE_LIMITS: _Decline.ValueType  # 16
+    """Limits refuse the deposit (rule LIM-7)."""
 
 class Decline(_Decline, metaclass=_DeclineEnumTypeWrapper):
     """Why the wallet refuses or declines."""
@@ -127,6 +130,8 @@ DECLINE_WITHDRAWN: Decline.ValueType  # 26
 """The bets were withdrawn before the partner's wallet had answered."""
 DECLINE_NOT_OWED: Decline.ValueType  # 40
 """The account does not owe so much."""
+DECLINE_LIMITS: Decline.ValueType  # 16
+"""Limits refuse the deposit (rule LIM-7)."""
 Global___Decline: _TypeAlias = Decline  # noqa: Y015
 
 class _ReturnReason:
@@ -167,6 +172,8 @@ class OpenAccount(_message.Message):
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     ACCOUNT_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    JURISDICTION_FIELD_NUMBER: _builtins.int
+    AGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7."""
     request_hash: _builtins.bytes
@@ -175,6 +182,10 @@ class OpenAccount(_message.Message):
     """The partner's opaque id of it; nothing personal."""
     currency_code: _builtins.str
     """Its one currency, ISO 4217."""
+    jurisdiction: _builtins.str
+    """Whose law holds for it, an ISO 3166 code such as `FR` or `US-NJ`; empty: not told."""
+    age: _events_pb2.AgeStatement.ValueType
+    """What is said of its holder's age."""
     def __init__(
         self,
         *,
@@ -182,10 +193,12 @@ class OpenAccount(_message.Message):
         request_hash: _builtins.bytes = ...,
         account_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
+        jurisdiction: _builtins.str = ...,
+        age: _events_pb2.AgeStatement.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "currency_code", b"currency_code", "request_hash", b"request_hash", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "age", b"age", "currency_code", b"currency_code", "jurisdiction", b"jurisdiction", "request_hash", b"request_hash", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -365,19 +378,27 @@ class AccountOpened(_message.Message):
 
     ACCOUNT_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    JURISDICTION_FIELD_NUMBER: _builtins.int
+    AGE_FIELD_NUMBER: _builtins.int
     account_id: _builtins.str
     """The account."""
     currency_code: _builtins.str
     """Its currency."""
+    jurisdiction: _builtins.str
+    """Whose law holds for it; empty: not told."""
+    age: _events_pb2.AgeStatement.ValueType
+    """What is said of its holder's age."""
     def __init__(
         self,
         *,
         account_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
+        jurisdiction: _builtins.str = ...,
+        age: _events_pb2.AgeStatement.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "currency_code", b"currency_code"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "age", b"age", "currency_code", b"currency_code", "jurisdiction", b"jurisdiction"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -458,22 +479,28 @@ class AccountRequestDeclined(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ACCOUNT_ID_FIELD_NUMBER: _builtins.int
     DECLINE_FIELD_NUMBER: _builtins.int
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The request's id."""
     account_id: _builtins.str
     """The account asked for."""
     decline: Global___Decline.ValueType
     """Why."""
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Violation]:
+        """DECLINE_LIMITS: every limit broken."""
+
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         account_id: _builtins.str = ...,
         decline: Global___Decline.ValueType = ...,
+        violations: _abc.Iterable[_events_pb2.Violation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "decline", b"decline", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "decline", b"decline", "request_id", b"request_id", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

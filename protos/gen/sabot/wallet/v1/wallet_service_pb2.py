@@ -24,11 +24,12 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from sabot.limits.v1 import events_pb2 as sabot_dot_limits_dot_v1_dot_events__pb2
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 from sabot.money.v1 import money_pb2 as sabot_dot_money_dot_v1_dot_money__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$sabot/wallet/v1/wallet_service.proto\x12\x0fsabot.wallet.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x1asabot/money/v1/money.proto\"\xca\x01\n\x12OpenAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12(\n\rcurrency_code\x18\x03 \x01(\tB\x11\xbaH\x0er\x0c\x32\n^[A-Z]{3}$\"Q\n\x13OpenAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xa1\x01\n\x13\x43loseAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\"R\n\x14\x43loseAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xd7\x01\n\x13\x42lockAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x34\n\npartner_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"R\n\x14\x42lockAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xd9\x01\n\x15UnblockAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x34\n\npartner_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"T\n\x16UnblockAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xc7\x02\n\x0e\x44\x65positRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\xa8\x01\n\x06\x61mount\x18\x03 \x01(\x0b\x32\x15.sabot.money.v1.MoneyB\x80\x01\xbaH}\xba\x01w\n\x0c\x61mount.range\x12+an amount is 1 to 1000000000000 minor units\x1a:this.minor_units >= 1 && this.minor_units <= 1000000000000\xc8\x01\x01\"M\n\x0f\x44\x65positResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xc8\x02\n\x0fWithdrawRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\xa8\x01\n\x06\x61mount\x18\x03 \x01(\x0b\x32\x15.sabot.money.v1.MoneyB\x80\x01\xbaH}\xba\x01w\n\x0c\x61mount.range\x12+an amount is 1 to 1000000000000 minor units\x1a:this.minor_units >= 1 && this.minor_units <= 1000000000000\xc8\x01\x01\"N\n\x10WithdrawResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xb8\x01\n\x11GetBalanceRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12(\n\x08\x61t_least\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\"\n\x02\x61t\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12+\n\x07\x61t_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe4\x01\n\x12GetBalanceResponse\x12(\n\tavailable\x18\x01 \x01(\x0b\x32\x15.sabot.money.v1.Money\x12\'\n\x08reserved\x18\x02 \x01(\x0b\x32\x15.sabot.money.v1.Money\x12,\n\x05state\x18\x03 \x01(\x0e\x32\x1d.sabot.wallet.v1.AccountState\x12(\n\x08position\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12#\n\x04owed\x18\x06 \x01(\x0b\x32\x15.sabot.money.v1.Money*z\n\x0c\x41\x63\x63ountState\x12\x1d\n\x19\x41\x43\x43OUNT_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41\x43\x43OUNT_STATE_OPEN\x10\x01\x12\x19\n\x15\x41\x43\x43OUNT_STATE_BLOCKED\x10\x02\x12\x18\n\x14\x41\x43\x43OUNT_STATE_CLOSED\x10\x03\x32\xfc\x04\n\rWalletService\x12X\n\x0bOpenAccount\x12#.sabot.wallet.v1.OpenAccountRequest\x1a$.sabot.wallet.v1.OpenAccountResponse\x12[\n\x0c\x43loseAccount\x12$.sabot.wallet.v1.CloseAccountRequest\x1a%.sabot.wallet.v1.CloseAccountResponse\x12[\n\x0c\x42lockAccount\x12$.sabot.wallet.v1.BlockAccountRequest\x1a%.sabot.wallet.v1.BlockAccountResponse\x12\x61\n\x0eUnblockAccount\x12&.sabot.wallet.v1.UnblockAccountRequest\x1a\'.sabot.wallet.v1.UnblockAccountResponse\x12L\n\x07\x44\x65posit\x12\x1f.sabot.wallet.v1.DepositRequest\x1a .sabot.wallet.v1.DepositResponse\x12O\n\x08Withdraw\x12 .sabot.wallet.v1.WithdrawRequest\x1a!.sabot.wallet.v1.WithdrawResponse\x12U\n\nGetBalance\x12\".sabot.wallet.v1.GetBalanceRequest\x1a#.sabot.wallet.v1.GetBalanceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$sabot/wallet/v1/wallet_service.proto\x12\x0fsabot.wallet.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1csabot/limits/v1/events.proto\x1a\x18sabot/log/v1/entry.proto\x1a\x1asabot/money/v1/money.proto\"\xbd\x02\n\x12OpenAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12(\n\rcurrency_code\x18\x03 \x01(\tB\x11\xbaH\x0er\x0c\x32\n^[A-Z]{3}$\x12;\n\x0cjurisdiction\x18\x04 \x01(\tB%\xbaH\"r 2\x1e^([A-Z]{2}(-[A-Z0-9]{1,3})?)?$\x12\x34\n\x03\x61ge\x18\x05 \x01(\x0e\x32\x1d.sabot.limits.v1.AgeStatementB\x08\xbaH\x05\x82\x01\x02\x10\x01\"Q\n\x13OpenAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xa1\x01\n\x13\x43loseAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\"R\n\x14\x43loseAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xd7\x01\n\x13\x42lockAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x34\n\npartner_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"R\n\x14\x42lockAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xd9\x01\n\x15UnblockAccountRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\x34\n\npartner_id\x18\x03 \x01(\tB \xbaH\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,31}$\"T\n\x16UnblockAccountResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xc7\x02\n\x0e\x44\x65positRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\xa8\x01\n\x06\x61mount\x18\x03 \x01(\x0b\x32\x15.sabot.money.v1.MoneyB\x80\x01\xbaH}\xba\x01w\n\x0c\x61mount.range\x12+an amount is 1 to 1000000000000 minor units\x1a:this.minor_units >= 1 && this.minor_units <= 1000000000000\xc8\x01\x01\"M\n\x0f\x44\x65positResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xc8\x02\n\x0fWithdrawRequest\x12`\n\nrequest_id\x18\x01 \x01(\tBL\xbaHIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$\x12(\n\naccount_id\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12\xa8\x01\n\x06\x61mount\x18\x03 \x01(\x0b\x32\x15.sabot.money.v1.MoneyB\x80\x01\xbaH}\xba\x01w\n\x0c\x61mount.range\x12+an amount is 1 to 1000000000000 minor units\x1a:this.minor_units >= 1 && this.minor_units <= 1000000000000\xc8\x01\x01\"N\n\x10WithdrawResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x10\n\x08replayed\x18\x02 \x01(\x08\"\xb8\x01\n\x11GetBalanceRequest\x12(\n\naccount_id\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f\x32\r^[!-~]{1,64}$\x12(\n\x08\x61t_least\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\"\n\x02\x61t\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12+\n\x07\x61t_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe4\x01\n\x12GetBalanceResponse\x12(\n\tavailable\x18\x01 \x01(\x0b\x32\x15.sabot.money.v1.Money\x12\'\n\x08reserved\x18\x02 \x01(\x0b\x32\x15.sabot.money.v1.Money\x12,\n\x05state\x18\x03 \x01(\x0e\x32\x1d.sabot.wallet.v1.AccountState\x12(\n\x08position\x18\x04 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12#\n\x04owed\x18\x06 \x01(\x0b\x32\x15.sabot.money.v1.Money*z\n\x0c\x41\x63\x63ountState\x12\x1d\n\x19\x41\x43\x43OUNT_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41\x43\x43OUNT_STATE_OPEN\x10\x01\x12\x19\n\x15\x41\x43\x43OUNT_STATE_BLOCKED\x10\x02\x12\x18\n\x14\x41\x43\x43OUNT_STATE_CLOSED\x10\x03\x32\xfc\x04\n\rWalletService\x12X\n\x0bOpenAccount\x12#.sabot.wallet.v1.OpenAccountRequest\x1a$.sabot.wallet.v1.OpenAccountResponse\x12[\n\x0c\x43loseAccount\x12$.sabot.wallet.v1.CloseAccountRequest\x1a%.sabot.wallet.v1.CloseAccountResponse\x12[\n\x0c\x42lockAccount\x12$.sabot.wallet.v1.BlockAccountRequest\x1a%.sabot.wallet.v1.BlockAccountResponse\x12\x61\n\x0eUnblockAccount\x12&.sabot.wallet.v1.UnblockAccountRequest\x1a\'.sabot.wallet.v1.UnblockAccountResponse\x12L\n\x07\x44\x65posit\x12\x1f.sabot.wallet.v1.DepositRequest\x1a .sabot.wallet.v1.DepositResponse\x12O\n\x08Withdraw\x12 .sabot.wallet.v1.WithdrawRequest\x1a!.sabot.wallet.v1.WithdrawResponse\x12U\n\nGetBalance\x12\".sabot.wallet.v1.GetBalanceRequest\x1a#.sabot.wallet.v1.GetBalanceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,6 +42,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENACCOUNTREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
   _globals['_OPENACCOUNTREQUEST'].fields_by_name['currency_code']._loaded_options = None
   _globals['_OPENACCOUNTREQUEST'].fields_by_name['currency_code']._serialized_options = b'\272H\016r\0142\n^[A-Z]{3}$'
+  _globals['_OPENACCOUNTREQUEST'].fields_by_name['jurisdiction']._loaded_options = None
+  _globals['_OPENACCOUNTREQUEST'].fields_by_name['jurisdiction']._serialized_options = b'\272H\"r 2\036^([A-Z]{2}(-[A-Z0-9]{1,3})?)?$'
+  _globals['_OPENACCOUNTREQUEST'].fields_by_name['age']._loaded_options = None
+  _globals['_OPENACCOUNTREQUEST'].fields_by_name['age']._serialized_options = b'\272H\005\202\001\002\020\001'
   _globals['_CLOSEACCOUNTREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_CLOSEACCOUNTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272HIrG2E^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
   _globals['_CLOSEACCOUNTREQUEST'].fields_by_name['account_id']._loaded_options = None
@@ -71,36 +76,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WITHDRAWREQUEST'].fields_by_name['amount']._serialized_options = b'\272H}\272\001w\n\014amount.range\022+an amount is 1 to 1000000000000 minor units\032:this.minor_units >= 1 && this.minor_units <= 1000000000000\310\001\001'
   _globals['_GETBALANCEREQUEST'].fields_by_name['account_id']._loaded_options = None
   _globals['_GETBALANCEREQUEST'].fields_by_name['account_id']._serialized_options = b'\272H\021r\0172\r^[!-~]{1,64}$'
-  _globals['_ACCOUNTSTATE']._serialized_start=2555
-  _globals['_ACCOUNTSTATE']._serialized_end=2677
-  _globals['_OPENACCOUNTREQUEST']._serialized_start=174
-  _globals['_OPENACCOUNTREQUEST']._serialized_end=376
-  _globals['_OPENACCOUNTRESPONSE']._serialized_start=378
-  _globals['_OPENACCOUNTRESPONSE']._serialized_end=459
-  _globals['_CLOSEACCOUNTREQUEST']._serialized_start=462
-  _globals['_CLOSEACCOUNTREQUEST']._serialized_end=623
-  _globals['_CLOSEACCOUNTRESPONSE']._serialized_start=625
-  _globals['_CLOSEACCOUNTRESPONSE']._serialized_end=707
-  _globals['_BLOCKACCOUNTREQUEST']._serialized_start=710
-  _globals['_BLOCKACCOUNTREQUEST']._serialized_end=925
-  _globals['_BLOCKACCOUNTRESPONSE']._serialized_start=927
-  _globals['_BLOCKACCOUNTRESPONSE']._serialized_end=1009
-  _globals['_UNBLOCKACCOUNTREQUEST']._serialized_start=1012
-  _globals['_UNBLOCKACCOUNTREQUEST']._serialized_end=1229
-  _globals['_UNBLOCKACCOUNTRESPONSE']._serialized_start=1231
-  _globals['_UNBLOCKACCOUNTRESPONSE']._serialized_end=1315
-  _globals['_DEPOSITREQUEST']._serialized_start=1318
-  _globals['_DEPOSITREQUEST']._serialized_end=1645
-  _globals['_DEPOSITRESPONSE']._serialized_start=1647
-  _globals['_DEPOSITRESPONSE']._serialized_end=1724
-  _globals['_WITHDRAWREQUEST']._serialized_start=1727
-  _globals['_WITHDRAWREQUEST']._serialized_end=2055
-  _globals['_WITHDRAWRESPONSE']._serialized_start=2057
-  _globals['_WITHDRAWRESPONSE']._serialized_end=2135
-  _globals['_GETBALANCEREQUEST']._serialized_start=2138
-  _globals['_GETBALANCEREQUEST']._serialized_end=2322
-  _globals['_GETBALANCERESPONSE']._serialized_start=2325
-  _globals['_GETBALANCERESPONSE']._serialized_end=2553
-  _globals['_WALLETSERVICE']._serialized_start=2680
-  _globals['_WALLETSERVICE']._serialized_end=3316
+  _globals['_ACCOUNTSTATE']._serialized_start=2700
+  _globals['_ACCOUNTSTATE']._serialized_end=2822
+  _globals['_OPENACCOUNTREQUEST']._serialized_start=204
+  _globals['_OPENACCOUNTREQUEST']._serialized_end=521
+  _globals['_OPENACCOUNTRESPONSE']._serialized_start=523
+  _globals['_OPENACCOUNTRESPONSE']._serialized_end=604
+  _globals['_CLOSEACCOUNTREQUEST']._serialized_start=607
+  _globals['_CLOSEACCOUNTREQUEST']._serialized_end=768
+  _globals['_CLOSEACCOUNTRESPONSE']._serialized_start=770
+  _globals['_CLOSEACCOUNTRESPONSE']._serialized_end=852
+  _globals['_BLOCKACCOUNTREQUEST']._serialized_start=855
+  _globals['_BLOCKACCOUNTREQUEST']._serialized_end=1070
+  _globals['_BLOCKACCOUNTRESPONSE']._serialized_start=1072
+  _globals['_BLOCKACCOUNTRESPONSE']._serialized_end=1154
+  _globals['_UNBLOCKACCOUNTREQUEST']._serialized_start=1157
+  _globals['_UNBLOCKACCOUNTREQUEST']._serialized_end=1374
+  _globals['_UNBLOCKACCOUNTRESPONSE']._serialized_start=1376
+  _globals['_UNBLOCKACCOUNTRESPONSE']._serialized_end=1460
+  _globals['_DEPOSITREQUEST']._serialized_start=1463
+  _globals['_DEPOSITREQUEST']._serialized_end=1790
+  _globals['_DEPOSITRESPONSE']._serialized_start=1792
+  _globals['_DEPOSITRESPONSE']._serialized_end=1869
+  _globals['_WITHDRAWREQUEST']._serialized_start=1872
+  _globals['_WITHDRAWREQUEST']._serialized_end=2200
+  _globals['_WITHDRAWRESPONSE']._serialized_start=2202
+  _globals['_WITHDRAWRESPONSE']._serialized_end=2280
+  _globals['_GETBALANCEREQUEST']._serialized_start=2283
+  _globals['_GETBALANCEREQUEST']._serialized_end=2467
+  _globals['_GETBALANCERESPONSE']._serialized_start=2470
+  _globals['_GETBALANCERESPONSE']._serialized_end=2698
+  _globals['_WALLETSERVICE']._serialized_start=2825
+  _globals['_WALLETSERVICE']._serialized_end=3461
 # @@protoc_insertion_point(module_scope)

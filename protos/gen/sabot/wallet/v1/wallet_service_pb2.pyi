@@ -7,6 +7,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from sabot.limits.v1 import events_pb2 as _events_pb2
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 from sabot.money.v1 import money_pb2 as _money_pb2
 import builtins as _builtins
@@ -57,22 +58,32 @@ class OpenAccountRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ACCOUNT_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    JURISDICTION_FIELD_NUMBER: _builtins.int
+    AGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7."""
     account_id: _builtins.str
     """The account, the partner's opaque id."""
     currency_code: _builtins.str
     """Its one currency, ISO 4217."""
+    jurisdiction: _builtins.str
+    """Whose law holds for it, an ISO 3166 code such as `FR` or `US-NJ`; empty: not told. LimitsService's
+    DescribeAccount says it later.
+    """
+    age: _events_pb2.AgeStatement.ValueType
+    """What the partner says of its holder's age."""
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         account_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
+        jurisdiction: _builtins.str = ...,
+        age: _events_pb2.AgeStatement.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "currency_code", b"currency_code", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "age", b"age", "currency_code", b"currency_code", "jurisdiction", b"jurisdiction", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
