@@ -15,6 +15,7 @@ from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event, InvariantViolated
 from services.kernel.requests import Standing as IdStanding
+from services.wallet.domain.seamless_corrections import being_paid_minor
 from services.wallet.domain.seamless_state import is_seamless
 from services.wallet.domain.state import Account, Standing, WalletState
 
@@ -102,6 +103,7 @@ def answer_request(state: WalletState, event: Event, body: Request) -> Message:
                 account_id=body.account_id,
                 currency_code=body.currency_code,
                 amount_minor=body.amount_minor,
+                at_partner=is_seamless(state.seamless, event.partner),
             )
         case corrections.SetShortfallPolicy():
             return corrections.ShortfallPolicySet(
@@ -240,8 +242,11 @@ def _decline(state: WalletState, partner: str, body: Request) -> wallets.Decline
             _positive(body.amount_minor)
             if account.currency_code != body.currency_code:
                 return wallets.DECLINE_CURRENCY_MISMATCH
-            if account.owed_minor < body.amount_minor:
+            owed = account.owed_minor - being_paid_minor(state.seamless, partner, body.account_id)
+            if owed < body.amount_minor:
                 return wallets.DECLINE_NOT_OWED
+            if is_seamless(state.seamless, partner):
+                return None  # The partner has collected it: the supervisor says so.
             enough = account.available_minor >= body.amount_minor
             return None if enough else wallets.DECLINE_INSUFFICIENT_FUNDS
 

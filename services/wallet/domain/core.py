@@ -28,10 +28,15 @@ from services.wallet.domain.accounts import (
 from services.wallet.domain.corrections import correct, end_corrections
 from services.wallet.domain.postings import Kind, postings
 from services.wallet.domain.seamless_confirming import decide_reply, movement_goes_on
+from services.wallet.domain.seamless_corrections import (
+    correction_debit_is_ordered,
+    is_correction,
+)
 from services.wallet.domain.seamless_debits import (
     book_is_closed,
     debit_is_ordered,
     decide_timeout,
+    drop_movement,
     position_of,
     reply_is_known,
     request_is_off,
@@ -90,6 +95,8 @@ Seamless = (
     | seamless.MovementDisputed
     | seamless.MovementRetried
     | seamless.PartnerProfileSet
+    | corrections.ReceivableSettled
+    | corrections.CorrectionDebitDeclined
     | limits.WithdrawalApproved
     | wallets.StakeDeclined
     | SeamlessOrder
@@ -115,6 +122,7 @@ Answered = (
     | corrections.CorrectionsPosted
     | corrections.ShortfallPolicySet
     | corrections.ReceivableSettled
+    | corrections.CorrectionDebitDeclined
     | seamless.PartnerProfileSet
     | seamless.DebitOrdered
     | seamless.CreditOrdered
@@ -155,11 +163,7 @@ def evolve(state: WalletState, event: Event) -> None:
         case wallets.PayoutPosted() | wallets.StakeReturned():
             drop(state, body)
             _post(state, event)
-        case (
-            wallets.FundsWithdrawn()
-            | corrections.CorrectionPosted()
-            | corrections.ReceivableSettled()
-        ):
+        case wallets.FundsWithdrawn() | corrections.CorrectionPosted():
             _post(state, event)
         case corrections.ShortfallPolicySet():
             state.shortfalls[body.partner_id] = body.policy
@@ -232,13 +236,19 @@ def _evolve_seamless(state: WalletState, event: Event, body: Seamless) -> None:
         case seamless.SetPartnerProfile() | seamless.ResolveMovement():
             use_order_id(state, event, body)
         case seamless.DebitOrdered():
-            debit_is_ordered(state.seamless, event, body)
+            if is_correction(body):
+                correction_debit_is_ordered(state.seamless, event, body)
+            else:
+                debit_is_ordered(state.seamless, event, body)
         case seamless.RecordReply():
             reply_is_known(state.seamless, event, body)
         case seamless.CreditOrdered():
             credit_is_ordered(state.seamless, event, body)
         case seamless.RollbackOrdered():
             rollback_is_ordered(state.seamless, event, body)
+        case corrections.ReceivableSettled() | corrections.CorrectionDebitDeclined():
+            _post(state, event)
+            drop_movement(state.seamless, body.transaction_id)
         case seamless.MovementConfirmed() | seamless.MovementWrittenOff():
             _post(state, event)
             movement_goes_on(state.seamless, body)
@@ -280,7 +290,7 @@ def decide(state: WalletState, event: Event) -> Answers:
         case settlements.RoundSettled():
             return [end(state, body)]
         case settled_again.BetsCorrected():
-            return [correct(state, body)]
+            return correct(state, event, body)
         case settled_again.RoundCorrected():
             return [end_corrections(body)]
         case limits.DepositApproved():

@@ -8,14 +8,20 @@ pays a receivable by itself: a supervisor has it settled (`SettleReceivable`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from google.protobuf.message import Message
+
 from sabot.settlement.v1 import correction_events_pb2 as settlements
 from sabot.wallet.v1 import correction_events_pb2 as wallets
-from services.kernel.event import InvariantViolated
+from services.kernel.event import Event, InvariantViolated
+from services.wallet.domain.seamless_corrections import order_correction
+from services.wallet.domain.seamless_state import is_seamless
 from services.wallet.domain.state import Account, WalletState
 
 
-def correct(state: WalletState, body: settlements.BetsCorrected) -> wallets.CorrectionPosted:
-    """Post an account's difference."""
+def correct(state: WalletState, event: Event, body: settlements.BetsCorrected) -> Sequence[Message]:
+    """Post an account's difference; a seamless partner is ordered to."""
     owner = (body.partner_id, body.account_id)
     who = f"account {body.account_id} of {body.partner_id} in {body.correction_id}"
     account = state.accounts.get(owner)
@@ -29,7 +35,7 @@ def correct(state: WalletState, body: settlements.BetsCorrected) -> wallets.Corr
         stakes = {bet.before.stake_minor, bet.after.stake_minor}
         if len(stakes) != 1 or bet.before.bet_id != bet.after.bet_id or bet.after.payout_minor < 0:
             raise InvariantViolated(f"{who}: {bet.before.bet_id} does not add up: {bet}")
-    return wallets.CorrectionPosted(
+    posted = wallets.CorrectionPosted(
         correction_id=body.correction_id,
         partner_id=body.partner_id,
         account_id=body.account_id,
@@ -38,11 +44,14 @@ def correct(state: WalletState, body: settlements.BetsCorrected) -> wallets.Corr
         currency_code=body.currency_code,
         payout_delta_minor=payout,
         commission_delta_minor=commission,
-        receivable_minor=_shortfall(state, body.partner_id, account, payout),
         version=body.version,
         bet_ids=[bet.after.bet_id for bet in body.bets],
         rule_set_hash=body.rule_set_hash,
     )
+    if is_seamless(state.seamless, body.partner_id):
+        return order_correction(state.seamless, event, body, posted)
+    posted.receivable_minor = _shortfall(state, body.partner_id, account, payout)
+    return [posted]
 
 
 def _shortfall(state: WalletState, partner: str, account: Account, delta_minor: int) -> int:

@@ -127,11 +127,7 @@ def postings(body: Message, partner: str) -> tuple[Posting, ...]:
         case corrections.CorrectionPosted():
             return _correction(body)
         case corrections.ReceivableSettled():
-            owner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
-            return (
-                Posting(Kind.CASH, owner, account_id, currency_code, -body.amount_minor),
-                Posting(Kind.RECEIVABLE, owner, account_id, currency_code, body.amount_minor),
-            )
+            return _receivable_settled(body)
         case seamless.MovementConfirmed():
             return _no_longer_due(body, Kind.EXTERNAL)
         case seamless.MovementWrittenOff():
@@ -147,11 +143,29 @@ def _correction(body: corrections.CorrectionPosted) -> tuple[Posting, ...]:
     paid, kept, owed = body.payout_delta_minor, body.commission_delta_minor, body.receivable_minor
     legs = (
         Posting(Kind.CORRECTIONS, partner, "", currency_code, -(paid + kept)),
-        Posting(Kind.CASH, partner, account_id, currency_code, paid + owed),
+        (
+            Posting(Kind.DUE, partner, "", currency_code, paid + owed)
+            if body.due
+            else Posting(Kind.CASH, partner, account_id, currency_code, paid + owed)
+        ),
         Posting(Kind.RECEIVABLE, partner, account_id, currency_code, -owed),
         Posting(Kind.COMMISSION, partner, "", currency_code, kept),
     )
     return tuple(leg for leg in legs if leg.minor)
+
+
+def _receivable_settled(body: corrections.ReceivableSettled) -> tuple[Posting, ...]:
+    """It comes out of the balance here, or the partner that holds the money has collected it."""
+    owner, account_id, currency_code = body.partner_id, body.account_id, body.currency_code
+    paid = body.amount_minor
+    return (
+        (
+            Posting(Kind.EXTERNAL, owner, "", currency_code, -paid)
+            if body.at_partner
+            else Posting(Kind.CASH, owner, account_id, currency_code, -paid)
+        ),
+        Posting(Kind.RECEIVABLE, owner, account_id, currency_code, paid),
+    )
 
 
 def _no_longer_due(

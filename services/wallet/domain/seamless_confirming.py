@@ -16,6 +16,7 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Event
+from services.wallet.domain.seamless_corrections import decide_correction_debit, is_correction
 from services.wallet.domain.seamless_debits import (
     ANSWER_US,
     decide_debit,
@@ -41,6 +42,8 @@ def decide_reply(
         return [_late(state, event, body)]
     if movement.partner != event.partner or position_of(body.asked_by) != movement.asked_by:
         return [log.InputIgnored(reason=log.IGNORED_REASON_IMPOSSIBLE)]
+    if is_correction(movement):
+        return decide_correction_debit(body, movement)
     if movement.kind is MovementKind.DEBIT:
         return decide_debit(state, event, body, movement)
     match body.outcome:
@@ -227,5 +230,5 @@ def movement_goes_on(state: SeamlessState, body: Ended) -> None:
         case seamless.MovementRetried():
             if movement is not None:
                 movement.retries += 1
-                if movement.kind is not MovementKind.DEBIT:
+                if movement.kind is not MovementKind.DEBIT or is_correction(movement):
                     movement.standing = MovementStanding.ASKED

@@ -24,25 +24,27 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'sabot/wallet/v1/correction_events.proto\x12\x0fsabot.wallet.v1\"\x9b\x02\n\x10\x43orrectionPosted\x12\x15\n\rcorrection_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x10\n\x08table_id\x18\x04 \x01(\t\x12\x10\n\x08round_id\x18\x05 \x01(\t\x12\x15\n\rcurrency_code\x18\x06 \x01(\t\x12\x1a\n\x12payout_delta_minor\x18\x07 \x01(\x03\x12\x1e\n\x16\x63ommission_delta_minor\x18\x08 \x01(\x03\x12\x18\n\x10receivable_minor\x18\t \x01(\x03\x12\x0f\n\x07version\x18\n \x01(\r\x12\x0f\n\x07\x62\x65t_ids\x18\x0b \x03(\t\x12\x15\n\rrule_set_hash\x18\x0c \x01(\x0c\"N\n\x11\x43orrectionsPosted\x12\x15\n\rcorrection_id\x18\x01 \x01(\t\x12\x10\n\x08table_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\"\x94\x01\n\x12SetShortfallPolicy\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\npartner_id\x18\x03 \x01(\t\x12\x30\n\x06policy\x18\x04 \x01(\x0e\x32 .sabot.wallet.v1.ShortfallPolicy\x12\x0e\n\x06reason\x18\x05 \x01(\t\"n\n\x12ShortfallPolicySet\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x30\n\x06policy\x18\x03 \x01(\x0e\x32 .sabot.wallet.v1.ShortfallPolicy\"\xa1\x01\n\x10SettleReceivable\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\npartner_id\x18\x03 \x01(\t\x12\x12\n\naccount_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x06 \x01(\x03\x12\x0e\n\x06reason\x18\x07 \x01(\t\"|\n\x11ReceivableSettled\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03*{\n\x0fShortfallPolicy\x12 \n\x1cSHORTFALL_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSHORTFALL_POLICY_RECEIVABLE\x10\x01\x12%\n!SHORTFALL_POLICY_NEGATIVE_BALANCE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'sabot/wallet/v1/correction_events.proto\x12\x0fsabot.wallet.v1\"\xc0\x02\n\x10\x43orrectionPosted\x12\x15\n\rcorrection_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x10\n\x08table_id\x18\x04 \x01(\t\x12\x10\n\x08round_id\x18\x05 \x01(\t\x12\x15\n\rcurrency_code\x18\x06 \x01(\t\x12\x1a\n\x12payout_delta_minor\x18\x07 \x01(\x03\x12\x1e\n\x16\x63ommission_delta_minor\x18\x08 \x01(\x03\x12\x18\n\x10receivable_minor\x18\t \x01(\x03\x12\x0f\n\x07version\x18\n \x01(\r\x12\x0f\n\x07\x62\x65t_ids\x18\x0b \x03(\t\x12\x15\n\rrule_set_hash\x18\x0c \x01(\x0c\x12\x0b\n\x03\x64ue\x18\r \x01(\x08\x12\x16\n\x0etransaction_id\x18\x0e \x01(\t\"N\n\x11\x43orrectionsPosted\x12\x15\n\rcorrection_id\x18\x01 \x01(\t\x12\x10\n\x08table_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\"\x94\x01\n\x12SetShortfallPolicy\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\npartner_id\x18\x03 \x01(\t\x12\x30\n\x06policy\x18\x04 \x01(\x0e\x32 .sabot.wallet.v1.ShortfallPolicy\x12\x0e\n\x06reason\x18\x05 \x01(\t\"n\n\x12ShortfallPolicySet\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x30\n\x06policy\x18\x03 \x01(\x0e\x32 .sabot.wallet.v1.ShortfallPolicy\"\xa1\x01\n\x10SettleReceivable\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0crequest_hash\x18\x02 \x01(\x0c\x12\x12\n\npartner_id\x18\x03 \x01(\t\x12\x12\n\naccount_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x06 \x01(\x03\x12\x0e\n\x06reason\x18\x07 \x01(\t\"\xa8\x01\n\x11ReceivableSettled\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x15\n\rcurrency_code\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\x12\x12\n\nat_partner\x18\x06 \x01(\x08\x12\x16\n\x0etransaction_id\x18\x07 \x01(\t\"\x98\x01\n\x17\x43orrectionDebitDeclined\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x12\n\npartner_id\x18\x02 \x01(\t\x12\x12\n\naccount_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x06 \x01(\x03*{\n\x0fShortfallPolicy\x12 \n\x1cSHORTFALL_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSHORTFALL_POLICY_RECEIVABLE\x10\x01\x12%\n!SHORTFALL_POLICY_NEGATIVE_BALANCE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.wallet.v1.correction_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SHORTFALLPOLICY']._serialized_start=979
-  _globals['_SHORTFALLPOLICY']._serialized_end=1102
+  _globals['_SHORTFALLPOLICY']._serialized_start=1216
+  _globals['_SHORTFALLPOLICY']._serialized_end=1339
   _globals['_CORRECTIONPOSTED']._serialized_start=61
-  _globals['_CORRECTIONPOSTED']._serialized_end=344
-  _globals['_CORRECTIONSPOSTED']._serialized_start=346
-  _globals['_CORRECTIONSPOSTED']._serialized_end=424
-  _globals['_SETSHORTFALLPOLICY']._serialized_start=427
-  _globals['_SETSHORTFALLPOLICY']._serialized_end=575
-  _globals['_SHORTFALLPOLICYSET']._serialized_start=577
-  _globals['_SHORTFALLPOLICYSET']._serialized_end=687
-  _globals['_SETTLERECEIVABLE']._serialized_start=690
-  _globals['_SETTLERECEIVABLE']._serialized_end=851
-  _globals['_RECEIVABLESETTLED']._serialized_start=853
-  _globals['_RECEIVABLESETTLED']._serialized_end=977
+  _globals['_CORRECTIONPOSTED']._serialized_end=381
+  _globals['_CORRECTIONSPOSTED']._serialized_start=383
+  _globals['_CORRECTIONSPOSTED']._serialized_end=461
+  _globals['_SETSHORTFALLPOLICY']._serialized_start=464
+  _globals['_SETSHORTFALLPOLICY']._serialized_end=612
+  _globals['_SHORTFALLPOLICYSET']._serialized_start=614
+  _globals['_SHORTFALLPOLICYSET']._serialized_end=724
+  _globals['_SETTLERECEIVABLE']._serialized_start=727
+  _globals['_SETTLERECEIVABLE']._serialized_end=888
+  _globals['_RECEIVABLESETTLED']._serialized_start=891
+  _globals['_RECEIVABLESETTLED']._serialized_end=1059
+  _globals['_CORRECTIONDEBITDECLINED']._serialized_start=1062
+  _globals['_CORRECTIONDEBITDECLINED']._serialized_end=1214
 # @@protoc_insertion_point(module_scope)

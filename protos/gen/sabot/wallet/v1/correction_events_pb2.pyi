@@ -63,6 +63,8 @@ class CorrectionPosted(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     BET_IDS_FIELD_NUMBER: _builtins.int
     RULE_SET_HASH_FIELD_NUMBER: _builtins.int
+    DUE_FIELD_NUMBER: _builtins.int
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
     correction_id: _builtins.str
     """By which correction."""
     partner_id: _builtins.str
@@ -85,6 +87,12 @@ class CorrectionPosted(_message.Message):
     """Which outcome of the round it is, from 1."""
     rule_set_hash: _builtins.bytes
     """Hash of the rules that govern the round."""
+    due: _builtins.bool
+    """At a seamless partner: what the account gets is due to the partner, and what it gives is a receivable until a
+    debit is taken.
+    """
+    transaction_id: _builtins.str
+    """The credit or debit that the partner's wallet is asked for; empty: none."""
     @_builtins.property
     def bet_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The account's bets in the round."""
@@ -104,10 +112,12 @@ class CorrectionPosted(_message.Message):
         version: _builtins.int = ...,
         bet_ids: _abc.Iterable[_builtins.str] | None = ...,
         rule_set_hash: _builtins.bytes = ...,
+        due: _builtins.bool = ...,
+        transaction_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet_ids", b"bet_ids", "commission_delta_minor", b"commission_delta_minor", "correction_id", b"correction_id", "currency_code", b"currency_code", "partner_id", b"partner_id", "payout_delta_minor", b"payout_delta_minor", "receivable_minor", b"receivable_minor", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bet_ids", b"bet_ids", "commission_delta_minor", b"commission_delta_minor", "correction_id", b"correction_id", "currency_code", b"currency_code", "due", b"due", "partner_id", b"partner_id", "payout_delta_minor", b"payout_delta_minor", "receivable_minor", b"receivable_minor", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "transaction_id", b"transaction_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -268,6 +278,8 @@ class ReceivableSettled(_message.Message):
     ACCOUNT_ID_FIELD_NUMBER: _builtins.int
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
+    AT_PARTNER_FIELD_NUMBER: _builtins.int
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The request's id."""
     partner_id: _builtins.str
@@ -278,6 +290,10 @@ class ReceivableSettled(_message.Message):
     """Currency of the amount."""
     amount_minor: _builtins.int
     """Minor units."""
+    at_partner: _builtins.bool
+    """Whether the partner has collected it, who holds the account's money; else it came out of the balance here."""
+    transaction_id: _builtins.str
+    """The debit that the partner's wallet has taken; empty: none."""
     def __init__(
         self,
         *,
@@ -286,11 +302,55 @@ class ReceivableSettled(_message.Message):
         account_id: _builtins.str = ...,
         currency_code: _builtins.str = ...,
         amount_minor: _builtins.int = ...,
+        at_partner: _builtins.bool = ...,
+        transaction_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount_minor", b"amount_minor", "currency_code", b"currency_code", "partner_id", b"partner_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount_minor", b"amount_minor", "at_partner", b"at_partner", "currency_code", b"currency_code", "partner_id", b"partner_id", "request_id", b"request_id", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReceivableSettled: _TypeAlias = ReceivableSettled  # noqa: Y015
+
+@_typing.final
+class CorrectionDebitDeclined(_message.Message):
+    """Answer: a seamless partner declined to debit what an account has to give back. It stays a receivable."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    CURRENCY_CODE_FIELD_NUMBER: _builtins.int
+    AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
+    transaction_id: _builtins.str
+    """The debit."""
+    partner_id: _builtins.str
+    """The partner."""
+    account_id: _builtins.str
+    """The account."""
+    round_id: _builtins.str
+    """The round."""
+    currency_code: _builtins.str
+    """Currency of the amount."""
+    amount_minor: _builtins.int
+    """Minor units."""
+    def __init__(
+        self,
+        *,
+        transaction_id: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        currency_code: _builtins.str = ...,
+        amount_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "amount_minor", b"amount_minor", "currency_code", b"currency_code", "partner_id", b"partner_id", "round_id", b"round_id", "transaction_id", b"transaction_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectionDebitDeclined: _TypeAlias = CorrectionDebitDeclined  # noqa: Y015

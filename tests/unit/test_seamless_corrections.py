@@ -1,0 +1,97 @@
+"""Corrections at seamless partners (INC-3): what an account gets is credited at the partner, what
+it gives back is owed until the partner's wallet has taken it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sabot.log.v1 import events_pb2 as log
+from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as partner_wallet
+from sabot.wallet.v1 import correction_events_pb2 as corrections
+from sabot.wallet.v1 import events_pb2 as wallet
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
+from tests.unit.seamless_facts import (
+    Game,
+    balanced,
+    declined_by_partner,
+    ledger,
+    movement,
+    reply,
+    seamless_partner,
+    unknown,
+)
+from tests.unit.test_wallet_corrections import corrected, pay_back
+from tests.unit.wallet_facts import A, declined
+
+
+def owed(game: Game) -> int:
+    return game.state.accounts["acme", A].owed_minor
+
+
+def test_what_an_account_gets_is_credited_and_due_until_confirmed() -> None:
+    game = seamless_partner(A)
+    game.when(corrected(0, 500)).then_only(corrections.CorrectionPosted, seamless.CreditOrdered)
+    credit = game.answers[1]
+    assert isinstance(credit, seamless.CreditOrdered)
+    assert credit.reason == partner_wallet.CREDIT_REASON_CORRECTION
+    assert credit.amount_minor == ledger(game, "due") == 500
+    assert not game.state.accounts["acme", A].available_minor
+    game.when(reply(game, credit.transaction_id)).then_only(seamless.MovementConfirmed)
+    assert ledger(game, "due") == 0
+    assert balanced(game)
+
+
+def test_what_an_account_gives_back_is_owed_until_the_partner_has_taken_it() -> None:
+    game = seamless_partner(A, reversal_after_settlement=True)
+    game.when(corrected(500, 0)).then_only(corrections.CorrectionPosted, seamless.DebitOrdered)
+    debit = game.answers[1]
+    assert isinstance(debit, seamless.DebitOrdered)
+    assert debit.reason == partner_wallet.DEBIT_REASON_CORRECTION
+    assert owed(game) == debit.amount_minor == 500
+    # Whatever leaves it open does not end it, and meanwhile it is not paid another way.
+    game.given(unknown(game, debit.transaction_id))
+    game.when(pay_back(60, 1)).then(declined(60, wallet.DECLINE_NOT_OWED))
+    game.when(reply(game, debit.transaction_id)).then_only(corrections.ReceivableSettled)
+    assert owed(game) == 0
+    assert not game.state.seamless.movements
+    assert balanced(game)
+    game.when(reply_again(game, debit)).then_only(log.InputIgnored)
+
+
+def reply_again(game: Game, debit: seamless.DebitOrdered) -> seamless.RecordReply:
+    del game
+    return seamless.RecordReply(
+        transaction_id=debit.transaction_id, outcome=seamless.REPLY_OUTCOME_DONE
+    )
+
+
+def test_a_debit_that_the_partner_declines_leaves_the_receivable() -> None:
+    game = seamless_partner(A, reversal_after_settlement=True).given(corrected(500, 0))
+    (transaction,) = game.state.seamless.movements
+    why = partner_wallet.DEBIT_DECLINE_INSUFFICIENT_FUNDS
+    game.when(declined_by_partner(game, transaction, why)).then_only(
+        corrections.CorrectionDebitDeclined
+    )
+    assert owed(game) == 500
+    assert not game.state.seamless.movements
+    # The partner collects it another way, and a supervisor says so.
+    game.when(pay_back(61, 501)).then(declined(61, wallet.DECLINE_NOT_OWED))
+    game.when(pay_back(62, 500)).then_only(corrections.ReceivableSettled)
+    assert owed(game) == 0
+    assert balanced(game)
+
+
+@pytest.mark.parametrize("before", [500, 1])
+def test_a_wallet_that_takes_no_debits_for_corrections_is_not_asked(before: int) -> None:
+    game = seamless_partner(A, reversal_after_settlement=False)
+    game.when(corrected(before, 0)).then_only(corrections.CorrectionPosted)
+    assert owed(game) == before
+    assert balanced(game)
+
+
+def test_a_contradictory_answer_is_an_alarm_and_the_debit_stays() -> None:
+    game = seamless_partner(A, reversal_after_settlement=True).given(corrected(500, 0))
+    (transaction,) = game.state.seamless.movements
+    odd = reply(game, transaction, seamless.REPLY_OUTCOME_CONTRADICTORY)
+    game.when(odd).then_only(seamless.MovementDisputed)
+    assert movement(game, transaction).amount_minor == owed(game) == 500
