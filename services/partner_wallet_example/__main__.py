@@ -39,7 +39,7 @@ OVERDRAWS = {
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="partner_wallet_example", description=__doc__)
     add = parser.add_argument
-    add("--listen", default="127.0.0.1:7480", metavar="HOST:PORT", help="port 0: any free one")
+    add("--listen", default="127.0.0.1:7490", metavar="HOST:PORT", help="port 0: any free one")
     add("--db", type=Path, required=True, metavar="FILE", help="the books, made where missing")
     add("--keys", type=Path, required=True, metavar="FILE", help="the cell's JSON Web Key Set")
     add("--cell", required=True, metavar="NAME", help="the cell that calls")

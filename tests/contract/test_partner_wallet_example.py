@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import grpc
@@ -16,9 +17,10 @@ from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2 as reconci
 from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2_grpc as reconciling_grpc
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as wallet
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2_grpc as wallet_grpc
+from services.kernel.call_tokens import load_or_create_call_keys, signer_of
 from services.partner_wallet_example.book import GREATEST_MINOR, Book
 from services.wallet.domain.digests import DigestTree, Transaction, TransactionKind
-from tests.contract.partner_wallets import USUAL, RunningWallet, running
+from tests.contract.partner_wallets import CELL, USUAL, RunningWallet, running
 
 
 def debit(transaction_id: str, minor: int, account_id: str = "anna") -> wallet.DebitRequest:
@@ -44,6 +46,19 @@ def rollback(transaction_id: str, debit_id: str, minor: int) -> wallet.RollbackR
     )
 
 
+def credit(transaction_id: str, debit_id: str, minor: int) -> wallet.CreditRequest:
+    return wallet.CreditRequest(
+        transaction_id=transaction_id,
+        account_id="anna",
+        amount=Money(currency_code="EUR", minor_units=minor),
+        table_id="t1",
+        round_id="t1-1",
+        reason=wallet.CREDIT_REASON_WINNINGS,
+        debit_transaction_ids=[debit_id],
+        round_ended=True,
+    )
+
+
 @pytest.fixture
 def book(tmp_path: Path) -> Book:
     book = Book(tmp_path / "wallet.db", USUAL)
@@ -64,6 +79,59 @@ def test_what_an_account_has_is_what_it_was_opened_with_and_all_that_moved(
         (moved,) = sql.execute("SELECT sum(moved_minor) FROM movements").fetchone()
     sql.close()
     assert (opened, balance, moved) == (100, 70, -30)
+
+
+def test_wal_04_a_rollback_before_its_debit_is_remembered(book: Book) -> None:
+    first = book.rollback(rollback("r1", "b1", 40))
+    assert (first.outcome, first.returned) == (wallet.ROLLBACK_OUTCOME_DONE, False)
+    late = book.debit(debit("b1", 40))
+    assert late.decline == wallet.DEBIT_DECLINE_ROLLED_BACK
+    for _ in range(2):
+        again = book.rollback(rollback("r1", "b1", 40))
+        assert (again.outcome, again.returned) == (first.outcome, first.returned)
+        assert again.duplicate
+    assert again.balance.minor_units == 100
+    book.close()
+
+
+def test_wal_04_a_settled_debit_is_not_rolled_back(book: Book) -> None:
+    assert book.debit(debit("b1", 40)).balance.minor_units == 60
+    assert book.credit(credit("c1", "b1", 80)).balance.minor_units == 140
+    refused = book.rollback(rollback("r1", "b1", 40))
+    assert refused.refusal == wallet.ROLLBACK_REFUSAL_ALREADY_SETTLED
+    assert refused.balance.minor_units == 140
+    book.close()
+
+
+async def test_wal_04_a_call_for_another_partner_reaches_no_account(tmp_path: Path) -> None:
+    async with running(RunningWallet(tmp_path)) as one:
+        one.book.open_account("anna", "EUR", 100)
+        one.book.debit(debit("b1", 40))
+        signer = signer_of(load_or_create_call_keys(one.keys), CELL)
+        token = signer.token("south", "Rollback", "r1", "anna", int(time.time()))
+        async with grpc.aio.insecure_channel(one.address) as channel:
+            stub: wallet_grpc.PartnerWalletServiceAsyncStub
+            stub = wallet_grpc.PartnerWalletServiceStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.Rollback(
+                    rollback("r1", "b1", 40),
+                    metadata=(("authorization", f"Bearer {token}"),),
+                    timeout=5,
+                )
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        anna = one.book.account("anna")
+        assert anna is not None
+        assert anna.balance_minor == 60
+
+
+def test_wal_06_nothing_is_paid_for_a_debit_that_was_not_taken(book: Book) -> None:
+    unknown = book.credit(credit("c1", "b1", 360))
+    assert unknown.refusal == wallet.CREDIT_REFUSAL_DEBIT_NOT_TAKEN
+    assert book.debit(debit("b2", 101)).outcome == wallet.DEBIT_OUTCOME_DECLINED
+    declined = book.credit(credit("c2", "b2", 360))
+    assert declined.refusal == wallet.CREDIT_REFUSAL_DEBIT_NOT_TAKEN
+    assert declined.balance.minor_units == 100
+    book.close()
 
 
 def test_a_field_of_a_later_release_makes_no_other_call_of_a_repeat(book: Book) -> None:

@@ -92,7 +92,7 @@ def test_the_commands_of_the_seamless_page_run(tmp_path: Path) -> None:
     told = []
     try:
         for block in blocks("seamless.md", "sh"):
-            script = block.replace(".venv/bin/", BIN).replace(":7480", f":{port}")
+            script = block.replace(".venv/bin/", BIN).replace(":7490", f":{port}")
             done = subprocess.run(
                 ["/bin/sh", "-e", "-c", script],
                 cwd=tmp_path,
