@@ -24,7 +24,7 @@ import pytest
 NO_POSTGRESQL = "PostgreSQL cannot be had here"
 """A reason of tests/skips.md."""
 START_S = 60.0
-USER = "sabot"
+SUPERUSER = "root"
 
 
 def server_programs() -> Path:
@@ -70,6 +70,7 @@ class PostgresServer:
         self.port = _free_port()
         self._as = _unprivileged() if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
+        self._encrypts = False
 
     def create(self) -> None:
         """Make an empty cluster."""
@@ -79,11 +80,21 @@ class PostgresServer:
             for path in (self._folder, given):
                 os.chown(path, *self._as)
         self._run(
-            *("initdb", "--pgdata", str(self._folder / "data"), "--username", USER),
+            *("initdb", "--pgdata", str(self._folder / "data"), "--username", SUPERUSER),
             *("--auth", "scram-sha-256", "--pwfile", str(given)),
             *("--encoding", "UTF8", "--locale", "C", "--no-sync"),
         )
         given.unlink()
+
+    def take_certificate(self, chain: bytes, key: bytes) -> None:
+        """Have it encrypt, from its next start on."""
+        for name, content in (("server.crt", chain), ("server.key", key)):
+            path = self._folder / "data" / name
+            path.write_bytes(content)
+            path.chmod(0o600)
+            if self._as is not None:
+                os.chown(path, *self._as)
+        self._encrypts = True
 
     def start(self) -> None:
         """Run it, and wait until it takes connections."""
@@ -92,6 +103,7 @@ class PostgresServer:
             *(str(self._programs / "postgres"), "-D", str(self._folder / "data")),
             *("-p", str(self.port), "-c", "listen_addresses=127.0.0.1"),
             *("-c", f"unix_socket_directories={self._folder}", "-c", "fsync=off"),
+            *("-c", f"ssl={'on' if self._encrypts else 'off'}"),
         ]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -121,12 +133,12 @@ class PostgresServer:
     def url(self, schema: str) -> str:
         """Where a projection's tables are, with the password."""
         place = f"127.0.0.1:{self.port}/postgres"
-        return f"postgresql+asyncpg://{USER}:{self.password}@{place}?schema={schema}"
+        return f"postgresql+asyncpg://{SUPERUSER}:{self.password}@{place}?schema={schema}"
 
-    def sql(self, statement: str) -> list[str]:
+    def sql(self, statement: str, database: str = "postgres") -> list[str]:
         """What a statement gives: a line a row, columns separated by `|`."""
         told = self._run(
-            *("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-d", "postgres"),
+            *("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", SUPERUSER, "-d", database),
             *("-v", "ON_ERROR_STOP=1", "-tAqc", statement),
             PGPASSWORD=self.password,
         )
@@ -177,14 +189,16 @@ class PostgresServer:
 
 
 @contextmanager
-def postgresql() -> Iterator[PostgresServer]:
-    """A running server on an empty cluster."""
+def postgresql(certificate: tuple[bytes, bytes] | None = None) -> Iterator[PostgresServer]:
+    """A running server on an empty cluster. With a certificate (chain and key, PEM) it encrypts."""
     programs = server_programs()
     # Not below the test's own folder, which another user may not enter.
     folder = Path(tempfile.mkdtemp(prefix="sabot-postgresql-"))
     server = PostgresServer(programs, folder)
     try:
         server.create()
+        if certificate is not None:
+            server.take_certificate(*certificate)
         server.start()
         yield server
     finally:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from services.cli.rebuild import PROJECTIONS
 from services.cli.replay import verify
 from services.events import SERVICES
+from services.kernel.projection_places import schema_name
 from tests.fleet.clients import Partner
 from tests.fleet.ledger import Ledger, read_events
 from tests.fleet.load import crowd
-from tests.k8s.local_cell import LocalCell, local_cell
+from tests.k8s.local_cell import CELL, LocalCell, local_cell
 
 WITHIN_S = 15.0
 """Bets are confirmed again by then, whatever was replaced."""
@@ -52,6 +54,11 @@ async def proven(cell: LocalCell, partners: Mapping[str, Partner]) -> None:
     for name, partner in partners.items():
         assert ledger.denies(name, partner.told.on) == []
     assert cell.alarms() <= {"log_strained"}, "a server was killed, and nothing else went wrong"
+    assert cell.database is not None
+    schemas = cell.database.sql("SELECT nspname FROM pg_namespace", "sabot")
+    assert {schema_name(CELL, service) for service in PROJECTIONS} <= set(schemas)
+    connections = "pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE usename = 'sabot'"
+    assert cell.database.sql(f"SELECT bool_and(ssl) FROM {connections}") == ["t"]  # noqa: S608 - ours
 
 
 @pytest.mark.timeout(300)

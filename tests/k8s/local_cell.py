@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import sys
@@ -33,6 +34,7 @@ from services.kernel.telemetry_names import ALARM
 from services.kernel.tokens import create_demo_tokens
 from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers
 from tests.k8s.manifests import ROOT, Object, Workload, of_kind, rendered, workload, workloads
+from tests.postgres import PostgresServer, postgresql
 
 START_S = 120.0
 """For fourteen processes at once on a small machine."""
@@ -66,6 +68,8 @@ class LocalCell:
     tokens: dict[str, str] = field(default_factory=dict[str, str])
     authority: trustme.CA = field(default_factory=trustme.CA)
     servers: list[Servers] = field(default_factory=list[Servers])
+    database: PostgresServer | None = None
+    """What the resource `Cluster` asks for, where there is one."""
 
     # ---- what is there -------------------------------------------------------------------------
 
@@ -105,6 +109,18 @@ class LocalCell:
         self._secret("shoe-keys", "shoe_keys.json", drawn / "shoe_keys.json")
         self._secret("seal-keys", "seal_keys.json", drawn / "seal_keys.json")
 
+    def make_database(self, server: PostgresServer) -> None:
+        """What the database's operator does for a `Cluster`: an owner, a database, the Secret with
+        the owner's password. The server encrypts by a certificate."""
+        (cluster,) = of_kind(self.objects, "Cluster")
+        made = cluster["spec"]["bootstrap"]["initdb"]
+        password = self.folder / "drawn" / "database"
+        password.write_text(secrets.token_hex(16))
+        server.sql(f"CREATE ROLE {made['owner']} LOGIN PASSWORD '{password.read_text()}'")
+        server.sql(f"CREATE DATABASE {made['database']} OWNER {made['owner']}")
+        self._secret(f"{cluster['metadata']['name']}-app", "password", password)
+        self.database = server
+
     def _secret(self, name: str, key: str, source: Path) -> None:
         folder = self.folder / "secrets" / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,6 +136,8 @@ class LocalCell:
                 text = text.replace(f"{server.name}.nats:{port}", f"{HOST}:{server.ports[name]}")
         wallets = ",".join(f"{HOST}:{wallet.ports['calls']}" for wallet in self.of("wallet"))
         text = text.replace("dns:///wallet:7400", f"ipv4:{wallets}")
+        if self.database is not None:
+            text = text.replace("postgres-rw:5432", f"{HOST}:{self.database.port}")
         text = text.replace("http://collector.monitoring:4317", "")  # none runs here
         if pod is not None:
             for name, port in one.ports.items():
@@ -309,6 +327,18 @@ async def local_cell(folder: Path, overlay: str, new_cell: str) -> AsyncIterator
     cell.plan()
     cell.make_secrets()
     await cell.make_keys()
+    with contextlib.ExitStack() as stack:
+        if of_kind(cell.objects, "Cluster"):
+            issued = cell.authority.issue_cert(HOST)
+            chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
+            certificate = (chain, issued.private_key_pem.bytes())
+            cell.make_database(stack.enter_context(postgresql(certificate)))
+        async with _started(cell, new_cell):
+            yield cell
+
+
+@asynccontextmanager
+async def _started(cell: LocalCell, new_cell: str) -> AsyncIterator[None]:
     try:
         for pod in cell.of("nats"):
             await cell.start(pod)
@@ -323,6 +353,6 @@ async def local_cell(folder: Path, overlay: str, new_cell: str) -> AsyncIterator
             await cell.start(pod)
         for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
             await asyncio.gather(*(cell.until(pod, probe) for pod in services))
-        yield cell
+        yield
     finally:
         await cell.stop_all()

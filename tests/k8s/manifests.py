@@ -121,6 +121,18 @@ class Workload:
         }
 
 
+class DatabasePods(Workload):
+    """The pods that the database's own operator makes for a `Cluster`, as policies see them."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"cnpg.io/cluster": self.name}
+
+    @property
+    def ports(self) -> dict[str, int]:
+        return {"postgresql": 5432, "status": 8000}
+
+
 def workloads(objects: list[Object]) -> list[Workload]:
     return [Workload(one) for one in of_kind(objects, "StatefulSet", "Job", "Deployment")]
 
@@ -153,7 +165,8 @@ def amount(text: str) -> int:
 def edges(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
     """Who may connect to whom on which port, by the policies: both sides must allow it. Callers
     outside of the namespace are `outside`."""
-    pods = workloads(objects)
+    pods: list[Workload] = workloads(objects)
+    pods += [DatabasePods(one) for one in of_kind(objects, "Cluster")]
     for target in pods:
         for port in target.ports:
             for source in pods:

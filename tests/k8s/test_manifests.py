@@ -10,22 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import click
+import jsonschema
 import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
 import pytest
 import typer.main
+from sqlalchemy.engine import make_url
 
 from services.cli import nats_config
 from services.cli.main import app
+from services.cli.rebuild import PROJECTIONS
 from services.events import SERVICES
+from services.kernel.databases import POOL, POOL_MORE
 from services.kernel.health_port import LIVE, READY
 from services.kernel.host import OPEN_STILL_S
 from services.kernel.nats_users import ADMIN, cluster_users
 from services.kernel.settings import ServiceSettings
+from tests.k8s.custom_resources import CUSTOM
 from tests.k8s.manifests import (
     CELLS,
     K8S,
     RENDERED,
     ROOT,
+    DatabasePods,
     Object,
     Workload,
     amount,
@@ -48,8 +54,6 @@ VARIABLES = {
 LEFT_AT_DEFAULT = {
     "SABOT_TRACE_RATIO": "one call in a hundred is traced",
     "SABOT_LOG_LEVEL": "INFO",
-    "SABOT_DATABASE_URL": "projections are files in each replica's volume",
-    "SABOT_DATABASE_PASSWORD_FILE": "there is no database",
 }
 """Settings that no manifest sets, and why."""
 OF_THE_RUNTIME = {"GOMEMLIMIT"}
@@ -73,7 +77,10 @@ def test_it_renders_and_keeps_the_schemas_strictly(folder: str) -> None:
     objects = rendered(folder)
     assert objects
     for one in objects:
-        kubernetes_validate.validate(one, KUBERNETES, strict=True)
+        if one["apiVersion"] in CUSTOM:
+            jsonschema.validate(one, CUSTOM[one["apiVersion"]])
+        else:
+            kubernetes_validate.validate(one, KUBERNETES, strict=True)
     names = [(one["kind"], one["metadata"]["name"]) for one in objects]
     assert len(names) == len(set(names))
 
@@ -83,6 +90,14 @@ def test_the_validation_finds_a_field_that_there_is_not() -> None:
     one["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(one, KUBERNETES, strict=True)
+
+
+def test_the_validation_of_the_database_finds_them_too() -> None:
+    for wrong in ({"instance": 2}, {"instances": "2"}, {"bootstrap": {"initdb": {"db": "sabot"}}}):
+        cluster = named(rendered(PRODUCTION), "Cluster", "postgres")
+        cluster["spec"] |= wrong
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(cluster, CUSTOM[cluster["apiVersion"]])
 
 
 def test_every_component_overlay_and_folder_is_rendered_and_told_of() -> None:
@@ -96,10 +111,10 @@ def test_every_component_overlay_and_folder_is_rendered_and_told_of() -> None:
         assert len((told / "README.md").read_text().splitlines()) > 2
 
 
-def test_metrics_are_not_opened_without_the_policies_beside_them() -> None:
+def test_nothing_is_opened_without_the_policies_beside_them() -> None:
     for path in K8S.rglob("kustomization.yaml"):
         text = path.read_text()
-        if "components/monitoring" in text:
+        if "components/monitoring" in text or "components/postgres" in text:
             assert "components/network-policies" in text, path
 
 
@@ -336,6 +351,33 @@ def test_two_servers_of_production_never_share_a_node() -> None:
     assert spread[0]["whenUnsatisfiable"] == "DoNotSchedule"
 
 
+# ---- the database ------------------------------------------------------------------------------
+
+
+def test_projections_are_where_the_database_s_operator_puts_it() -> None:
+    """It makes Services `NAME-rw` and a Secret `NAME-app` with the owner's password."""
+    objects = rendered(PRODUCTION)
+    cluster = named(objects, "Cluster", "postgres")
+    made = cluster["spec"]["bootstrap"]["initdb"]
+    holders = {}
+    for one in services(objects):
+        if "SABOT_DATABASE_URL" in one.env:
+            url = make_url(one.env["SABOT_DATABASE_URL"])
+            assert (url.username, url.host, url.port, url.database) == (
+                made["owner"],
+                f"{cluster['metadata']['name']}-rw",
+                DatabasePods(cluster).ports["postgresql"],
+                made["database"],
+            )
+            password = Path(one.env["SABOT_DATABASE_PASSWORD_FILE"])
+            assert one.secrets()[str(password.parent)] == f"{cluster['metadata']['name']}-app"
+            holders[one.name] = one.spec["replicas"]
+    assert holders.keys() == PROJECTIONS.keys()
+    room = int(cluster["spec"]["postgresql"]["parameters"]["max_connections"])
+    # While a release rolls one more is there of each; the operator keeps some for itself.
+    assert (POOL + POOL_MORE) * (sum(holders.values()) + len(holders)) <= room - 20
+
+
 # ---- the stream --------------------------------------------------------------------------------
 
 
@@ -388,6 +430,9 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
     }
     if folder == PRODUCTION:
         wanted |= {("outside", service, "metrics") for service in SERVICES}
+        wanted |= {(service, "postgres", "postgresql") for service in PROJECTIONS}
+        wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}
+        wanted |= {("outside", "postgres", "status")}  # its operator
     assert set(edges(objects)) == wanted
 
 
