@@ -4,7 +4,6 @@ is no ground to refuse others meanwhile."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from google.protobuf.message import Message
 
@@ -34,7 +33,7 @@ def entry(sequence: int, body: Message, cause: int | None, service: str) -> Read
         sequence,
         1,
     )
-    told: Any = ReadEntry(
+    return ReadEntry(
         sequence=sequence,
         service=service,
         is_input=cause is None,
@@ -45,14 +44,13 @@ def entry(sequence: int, body: Message, cause: int | None, service: str) -> Read
         events=[event],
         protos=[],
     )
-    return told
 
 
 class Cell:
     """What one process hears of a log."""
 
     def __init__(self) -> None:
-        self.outcomes = Outcomes(lambda kind, facts: None, {})
+        self.outcomes = Outcomes(lambda _kind, _facts: None, {})
         self.future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def input(self, sequence: int, body: Message, service: str, now: float) -> None:
@@ -78,7 +76,7 @@ async def waiting() -> Cell:
 async def test_a_caller_hears_what_ends_the_wait_whatever_its_cause_is() -> None:
     cell = await waiting()
     assert cell.outcomes.oldest_since() is None
-    assert cell.outcomes.awaited()
+    assert cell.outcomes.awaited()  # noqa: PGH005 - its own, no mock's
     cell.input(5, seamless.RecordReply(transaction_id="t"), "wallet", 90.0)
     cell.answer(6, wallet.StakeReserved(waiting_since=APPROVED_AT), 5, "wallet")
     outcome = cell.future.result()
