@@ -12,10 +12,12 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
+from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.shoe.v1 import floor_events_pb2 as shoe_floor
 from sabot.table.v1 import bet_pb2
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import risk_events_pb2 as risk
@@ -112,6 +114,13 @@ def describe(body: Message) -> str:
             return _result(body.result)
         case tables.RoundOpened():
             return _opened(body)
+        case settled_again.BetsCorrected():
+            return f"{body.account_id}: {', '.join(map(_corrected, body.bets))}"
+        case settled_again.RecallFacts():
+            return f"{body.correction_id}, step {body.step}: {len(body.facts)} facts"
+        case corrections.ResultCorrected():
+            came = "voided" if body.outcome.voided else _result(body.outcome.result)
+            return f"{came} ({body.correction_id}, outcome {body.version}, {_enum(body, 'reason')})"
         case logs.InputFailed():
             return f"{body.input_type}: {body.error}"
         case _:
@@ -192,6 +201,10 @@ def _turn(body: rules.ActionCalled) -> str:
     if body.split_minor:
         told += f"; a split takes {body.split_minor}"
     return f"{told}; advice: {_enum(body, 'advice').lower()}"
+
+
+def _corrected(bet: settled_again.CorrectedBet) -> str:
+    return f"{_settled(bet.before)} → {_settled(bet.after)}"
 
 
 def _settled(one: settlements.SettledBet) -> str:

@@ -271,6 +271,10 @@ async def _what_if(data: Path, round_id: str, change: Change, as_json: bool) -> 
     print(f"round {round_id}, would be: {found.would_be.result} ({found.would_be.end})")
     for line in (*difference_lines(found.differences), *found.notes):
         print(line)
+    if found.correction:
+        print(
+            f"to have it corrected so, which another supervisor must approve:\n  {found.correction}"
+        )
 
 
 # ---- the whole history -------------------------------------------------------------------------

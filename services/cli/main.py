@@ -11,6 +11,7 @@ import typer
 
 from services.cli import (
     certify_command,
+    correct_command,
     export_command,
     incidents,
     ledger_command,
@@ -59,6 +60,7 @@ export_command.register(app)
 log_command.register(app)
 rules_command.register(app)
 certify_command.register(app)
+correct_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import spec_pb2
+from sabot.table.v1.correction_events_pb2 import CorrectedOutcome
 from services.cli.cell_states import core_states, states_before
+from services.cli.correct import options_of
 from services.cli.incident_span import Span, Wanted, locate
 from services.cli.known_draws import CardUnknown, Draws, committed_to, draws_of
 from services.cli.outcome import Difference, Outcome, differences, outcome_of
@@ -64,6 +66,11 @@ class Change:
     """What the wheel shows."""
     dice: tuple[int, ...] = ()
 
+    @property
+    def is_of_rules(self) -> bool:
+        """Whether it is none of what came out."""
+        return self.spec is not None or self.closing is not None
+
 
 @dataclass(slots=True)
 class WhatIf:
@@ -74,6 +81,8 @@ class WhatIf:
     would_be: Outcome
     differences: list[Difference]
     notes: list[str]
+    correction: str = ""
+    """The command that proposes to make it so; empty where no correction can."""
 
     def json(self) -> dict[str, Any]:
         """For programs."""
@@ -83,6 +92,7 @@ class WhatIf:
             "would_be": {"result": self.would_be.result, "end": self.would_be.end},
             "differences": [one.json() for one in self.differences],
             "notes": self.notes,
+            "correction": self.correction or None,
         }
 
 
@@ -114,7 +124,27 @@ async def what_if(
     except DecisionFailed as failed:
         raise WhatIfRefused(str(failed)) from failed
     was, would_be = outcome_of(recorded, round_id), outcome_of(again.told, round_id)
-    return WhatIf(round_id, was, would_be, differences(was, would_be), again.notes)
+    proposal = "" if change.is_of_rules else _proposal(round_id, was, again.told)
+    return WhatIf(round_id, was, would_be, differences(was, would_be), again.notes, proposal)
+
+
+def _proposal(round_id: str, was: Outcome, told: list[Event]) -> str:
+    """How to have a paid round corrected to what would have come of it. Only its result may be
+    another one: its bets and its rules are those that stood (rules INC-3, INC-4)."""
+    result = next(
+        (
+            one.body.result
+            for one in told
+            if isinstance(one.body, tables.ResultAccepted) and one.body.round_id == round_id
+        ),
+        None,
+    )
+    if was.end != "paid" or result is None:
+        return ""
+    options = options_of(CorrectedOutcome(result=result))
+    if not options:
+        return ""
+    return f"sabot correct propose {round_id} {options} --reason misread --reference TEXT"
 
 
 def _pending(replicas: list[AnyReplica]) -> list[tuple[Event, bool]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
 from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partner
@@ -29,6 +30,7 @@ from sabot.wallet.v1 import receivable_service_pb2_grpc
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.cli.demo_games import floor_tables
 from services.cli.fleet import connect, fleet
+from services.cli.main import app
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
 from tests.fleet.clients import CALL_S, PATIENCE_S, Partner, money, reason_of
@@ -132,9 +134,6 @@ class Corrected(Floor):
                 if found.correction.state not in going:
                     return found.correction
                 await asyncio.sleep(0.02)
-
-    async def correct(self, round_id: str, outcome: Outcome) -> Any:
-        return await self.approve(await self.propose(round_id, outcome))
 
     async def refused(self, call: Callable[[], Awaitable[Any]]) -> str:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -319,8 +318,7 @@ async def test_wal_05_a_void_returns_every_stake_once_before_and_after_settlemen
         sum(bet.before.payout_minor for bet in one.bets),
         sum(bet.after.payout_minor for bet in one.bets),
     ) == (10_000, 6_000)
-    done = await hall.correct(round_id, Outcome(voided=True))
-    assert done.state == corrections.CORRECTION_STATE_POSTED
+    await corrected_by_commands(hall, round_id)
     assert await hall.available("ann") == 20_000
     again = Outcome(voided=True)
     assert await hall.refused(lambda: hall.preview(round_id, again)) == "SAME_OUTCOME"
@@ -330,3 +328,30 @@ async def test_wal_05_a_void_returns_every_stake_once_before_and_after_settlemen
     await log.close()
     assert sum(isinstance(event.body, tables.RoundVoided) for event in said) == 1
     assert not any(isinstance(event.body, floor_events.FloorFaultFound) for event in said)
+
+
+async def corrected_by_commands(hall: Corrected, round_id: str) -> None:
+    """The same by `sabot correct`, as two supervisors would."""
+
+    async def sabot(*words: str) -> tuple[int, str]:
+        at = ("--address", hall.running.address, "--data", str(hall.running.data))
+        done = await asyncio.to_thread(CliRunner().invoke, app, ["correct", *words, *at])
+        return done.exit_code, done.output
+
+    code, shown = await sabot("preview", round_id, "--void")
+    assert code == 0
+    assert "north/ann -40.00" in shown
+    dry_run = shown.rpartition("dry run ")[2].partition(";")[0]
+    told = ("--void", "--reason", "dispute", "--reference", "INC-8", "--dry-run", dry_run)
+    code, shown = await sabot("propose", round_id, *told)
+    assert code == 0
+    name = shown.partition(" is proposed")[0].splitlines()[-1]
+    code, shown = await sabot("approve", name, "--operator", "sam")
+    assert (code, "cannot approve it" in shown) == (1, True)
+    code, shown = await sabot("approve", name)
+    assert code == 0
+    assert f"{name} posted: round {round_id} → void, dispute, INC-8" in shown
+    code, shown = await sabot("list", "--round", round_id)
+    assert (code, name in shown) == (0, True)
+    code, shown = await sabot("preview", round_id, "--void")
+    assert (code, "has come to this already" in shown) == (1, True)
