@@ -7,13 +7,14 @@ from pathlib import Path
 
 from services.kernel import errors
 from services.kernel.errors import FRENCH_NOTE, Reason, Retry
-from services.refusals import audit, corrections, floor, limits, table, wallet
+from services.refusals import audit, corrections, floor, limits, seamless, table, wallet
 
 SECTIONS: dict[str, tuple[Reason, ...]] = {
     "Any service": errors.REASONS,
     "Tables, rounds, bets and shoes": table.REASONS,
     "Limits and restrictions": limits.REASONS,
     "Accounts and money": wallet.REASONS,
+    "Money at seamless partners": seamless.REASONS,
     "Corrections of paid rounds": corrections.REASONS,
     "Seals and proofs": audit.REASONS,
     "The floor: cards, wheels, dice and packs": floor.REASONS,

@@ -13,6 +13,7 @@ from services.cli.inspect_state import PositionUnknown
 from services.cli.known_draws import CardUnknown
 from services.cli.ledger_log import LedgerRefused
 from services.cli.log_source import NoLog
+from services.cli.movements import CallFailed
 from services.cli.odds_live import NotTold
 from services.cli.playthrough import RoundUnknown
 from services.cli.prove import NothingToProve
@@ -42,6 +43,7 @@ EXPECTED = (
     BadBooks,
     BadSettings,
     BehaviourUnknown,
+    CallFailed,
     CapsuleRefused,
     CardUnknown,
     CheckpointUnusable,

@@ -16,6 +16,7 @@ from services.cli import (
     incidents,
     ledger_command,
     log_command,
+    movements_command,
     odds_command,
     operating,
     rules_command,
@@ -54,6 +55,7 @@ app.add_typer(projections, name="projections")
 
 incidents.register(app)
 ledger_command.register(app)
+movements_command.register(app)
 operating.register(app)
 odds_command.register(app)
 export_command.register(app)

@@ -63,6 +63,9 @@ class ServiceSettings(BaseSettings):
     seal_key_file: Path | None = None
     """Audit's keys that sign the log's heads; unset: `seal_keys.json` in the data folder, made at
     the first run."""
+    call_key_file: Path | None = None
+    """The wallet's keys that sign calls to partners' wallets; unset: `call_keys.json` in the data
+    folder, made at the first run."""
     host: str = "127.0.0.1"
     """Where calls are served."""
     port: Port = 0

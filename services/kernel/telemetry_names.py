@@ -92,6 +92,38 @@ SHOES_WITHOUT_KEY = Metric(
     "gauge", "sabot_shoes_without_key", "Shoes that stand and cannot be opened here."
 )
 
+# Metrics of the calls to partners' wallets
+PARTNER_CALLS = Metric(
+    "counter",
+    "sabot_partner_calls",
+    "Calls to partners' wallets that ended, by what came back.",
+    ("partner", "method", "outcome"),
+)
+PARTNER_CALL_SECONDS = Metric(
+    "histogram",
+    "sabot_partner_call_seconds",
+    "How long calls to partners' wallets took.",
+    ("partner", "method"),
+)
+PARTNER_MOVEMENTS = Metric(
+    "gauge",
+    "sabot_partner_movements",
+    "Movements that a partner's wallet has not confirmed.",
+    ("partner",),
+)
+PARTNER_OLDEST_SECONDS = Metric(
+    "gauge",
+    "sabot_partner_oldest_seconds",
+    "How long the oldest of them has waited; 0 where there is none.",
+    ("partner",),
+)
+PARTNER_BREAKER = Metric(
+    "gauge",
+    "sabot_partner_breaker",
+    "Whether calls to a partner's wallet are held back, since the last ones failed: 1, else 0.",
+    ("partner",),
+)
+
 # Alarms. Each has a page in docs/runbooks and a rule in deploy/prometheus/alerts.yml.
 AlarmKind = Literal[
     "answer_differs",
@@ -111,6 +143,7 @@ AlarmKind = Literal[
     "log_weak",
     "movement_disputed",
     "movement_refused",
+    "movements_overdue",
     "process_stopped",
     "projection_stopped",
     "shell_cannot",

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from sabot.wallet.v1 import wallet_service_pb2 as wallet_service
 from services.kernel.databases import KeyInteger, position_key
 from services.kernel.event import Event
@@ -30,13 +31,15 @@ REQUEST_KINDS = RequestKinds(
         wallets.Withdraw: "",
         corrections.SettleReceivable: "",
         corrections.SetShortfallPolicy: "",
+        seamless.SetPartnerProfile: "",
+        seamless.ResolveMovement: "",
     },
     onward={
         wallets.DepositRequested: "limits",
         limits.DepositApproved: "wallet",
         limits.DepositRefused: "wallet",
     },
-    refusals=frozenset((wallets.AccountRequestDeclined,)),
+    refusals=frozenset((wallets.AccountRequestDeclined, seamless.SeamlessOrderRejected)),
 )
 
 positions_table(METADATA)

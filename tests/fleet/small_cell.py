@@ -38,6 +38,7 @@ from services.shoe.generator import START_DRAWS, Generator
 from services.simulator.inline import Inline
 from services.table.risk import Risk
 from services.table.timers import Timers
+from services.wallet.debit_timers import DebitTimers
 
 EPOCH_US = 1_700_000_000_000_000
 """Virtual time begins here."""
@@ -137,6 +138,7 @@ class SmallCell:
                 Timers(),
                 Risk(Inline()),
                 Custodian(log.cell, keys, generator or seeded_generator(seed)),
+                DebitTimers(),
             ],
         )
         self.nats_pid = 0

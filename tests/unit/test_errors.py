@@ -16,10 +16,12 @@ from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.shoe.v1 import floor_events_pb2 as floors
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.cli.errors_doc import SECTIONS, document
 from services.kernel import errors
 from services.kernel.errors import BrokenRule, FieldViolation, Reason, Refused, Retry, status_of
 from services.refusals import floor as floor_refusals
+from services.refusals import seamless as seamless_refusals
 from services.refusals.limits import ABOVE_MAXIMUM, LIMITS, ORDERS
 from services.refusals.limits import refused as limits_refused
 from services.refusals.table import REFUSALS
@@ -92,8 +94,9 @@ def test_vis_6_each_reason_has_both_languages_with_the_same_facts(reason: Reason
         (wallets.Decline, DECLINES),
         (floors.FloorRefusal, floor_refusals.REFUSALS),
         (protection.OrderRefusal, ORDERS),
+        (seamless.SeamlessRefusal, seamless_refusals.REFUSALS),
     ],
-    ids=["Refusal", "Limit", "Decline", "FloorRefusal", "OrderRefusal"],
+    ids=["Refusal", "Limit", "Decline", "FloorRefusal", "OrderRefusal", "SeamlessRefusal"],
 )
 def test_each_value_that_a_core_may_refuse_with_is_mapped(
     enum: Any, mapping: dict[int, Reason]

@@ -27,6 +27,7 @@ from sabot.table.v1 import switch_events_pb2 as _switch_events_pb2
 from sabot.table.v1 import switch_pb2 as _switch_pb2
 from sabot.wallet.v1 import correction_events_pb2 as _correction_events_pb2_1
 from sabot.wallet.v1 import events_pb2 as _events_pb2_5
+from sabot.wallet.v1 import seamless_events_pb2 as _seamless_events_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -1526,6 +1527,11 @@ class RequestOutcome(_message.Message):
     SHORTFALL_POLICY_SET_FIELD_NUMBER: _builtins.int
     RECEIVABLE_SETTLED_FIELD_NUMBER: _builtins.int
     SWITCH_SET_FIELD_NUMBER: _builtins.int
+    PROFILE_SET_FIELD_NUMBER: _builtins.int
+    MOVEMENT_CONFIRMED_FIELD_NUMBER: _builtins.int
+    MOVEMENT_WRITTEN_OFF_FIELD_NUMBER: _builtins.int
+    MOVEMENT_RETRIED_FIELD_NUMBER: _builtins.int
+    SEAMLESS_REJECTED_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
     """Not decided yet."""
     @_builtins.property
@@ -1660,6 +1666,26 @@ class RequestOutcome(_message.Message):
     def switch_set(self) -> _switch_events_pb2.SwitchSet:
         """Something was switched off, or on again."""
 
+    @_builtins.property
+    def profile_set(self) -> _seamless_events_pb2.PartnerProfileSet:
+        """How a partner's money is kept was set."""
+
+    @_builtins.property
+    def movement_confirmed(self) -> _seamless_events_pb2.MovementConfirmed:
+        """A movement was counted as done."""
+
+    @_builtins.property
+    def movement_written_off(self) -> _seamless_events_pb2.MovementWrittenOff:
+        """A movement was written off."""
+
+    @_builtins.property
+    def movement_retried(self) -> _seamless_events_pb2.MovementRetried:
+        """The partner's wallet is called again for a movement."""
+
+    @_builtins.property
+    def seamless_rejected(self) -> _seamless_events_pb2.SeamlessOrderRejected:
+        """The wallet refused an order about a partner's money."""
+
     def __init__(
         self,
         *,
@@ -1697,12 +1723,17 @@ class RequestOutcome(_message.Message):
         shortfall_policy_set: _correction_events_pb2_1.ShortfallPolicySet | None = ...,
         receivable_settled: _correction_events_pb2_1.ReceivableSettled | None = ...,
         switch_set: _switch_events_pb2.SwitchSet | None = ...,
+        profile_set: _seamless_events_pb2.PartnerProfileSet | None = ...,
+        movement_confirmed: _seamless_events_pb2.MovementConfirmed | None = ...,
+        movement_written_off: _seamless_events_pb2.MovementWrittenOff | None = ...,
+        movement_retried: _seamless_events_pb2.MovementRetried | None = ...,
+        seamless_rejected: _seamless_events_pb2.SeamlessOrderRejected | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "switch_set", b"switch_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "movement_confirmed", b"movement_confirmed", "movement_retried", b"movement_retried", "movement_written_off", b"movement_written_off", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "profile_set", b"profile_set", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "seamless_rejected", b"seamless_rejected", "shortfall_policy_set", b"shortfall_policy_set", "switch_set", b"switch_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "shortfall_policy_set", b"shortfall_policy_set", "switch_set", b"switch_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_blocked", b"account_blocked", "account_closed", b"account_closed", "account_declined", b"account_declined", "account_opened", b"account_opened", "account_unblocked", b"account_unblocked", "action_rejected", b"action_rejected", "action_taken", b"action_taken", "betting_closed", b"betting_closed", "card_corrected", b"card_corrected", "correction_approved", b"correction_approved", "correction_proposed", b"correction_proposed", "correction_rejected", b"correction_rejected", "declined", b"declined", "deposited", b"deposited", "movement_confirmed", b"movement_confirmed", "movement_retried", b"movement_retried", "movement_written_off", b"movement_written_off", "order_rejected", b"order_rejected", "outcome", b"outcome", "outcome_corrected", b"outcome_corrected", "pending", b"pending", "profile_set", b"profile_set", "receivable_settled", b"receivable_settled", "refused", b"refused", "rejected", b"rejected", "reserved", b"reserved", "returned", b"returned", "round_opened", b"round_opened", "round_resumed", b"round_resumed", "round_suspended", b"round_suspended", "round_voided", b"round_voided", "seamless_rejected", b"seamless_rejected", "shortfall_policy_set", b"shortfall_policy_set", "switch_set", b"switch_set", "table_closed", b"table_closed", "table_opened", b"table_opened", "withdrawal_noted", b"withdrawal_noted", "withdrawal_refused", b"withdrawal_refused", "withdrawal_rejected", b"withdrawal_rejected", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected", "correction_proposed", "correction_approved", "shortfall_policy_set", "receivable_settled", "switch_set"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["pending", "reserved", "declined", "refused", "rejected", "returned", "withdrawal_refused", "withdrawal_rejected", "deposited", "withdrawn", "account_declined", "account_opened", "account_closed", "table_opened", "table_closed", "round_opened", "betting_closed", "round_suspended", "round_resumed", "round_voided", "order_rejected", "account_blocked", "account_unblocked", "action_taken", "action_rejected", "withdrawal_noted", "card_corrected", "outcome_corrected", "correction_rejected", "correction_proposed", "correction_approved", "shortfall_policy_set", "receivable_settled", "switch_set", "profile_set", "movement_confirmed", "movement_written_off", "movement_retried", "seamless_rejected"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 
