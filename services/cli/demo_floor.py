@@ -4,7 +4,8 @@ It plays the parts of a wheel's sensor, a shoe's scanner and the dealer beside t
 cards of its own imagination, and tells the fleet of them through the public calls, as a real floor
 would: the dealer fills the shoe, calls "no more bets" and enters burns and the cut card; the sensor
 and the scanner tell what they see. Now and then a spin has too few turns, and must be spun again;
-now and then the scanner fails to read a card, and the dealer enters it by hand.
+now and then the scanner fails to read a card, and the dealer enters it by hand. At blackjack the
+scanner lets the hole card pass unread, and tells whether it makes a blackjack where that is asked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import (
     events_pb2,
     floor_events_pb2,
@@ -31,6 +33,7 @@ from sabot.shoe.v1 import (
 from sabot.table.v1 import operator_service_pb2, operator_service_pb2_grpc
 from services.cli.uuid7 import uuid7
 from services.games import roulette
+from services.games.blackjack import is_blackjack
 from services.games.cards import pack
 
 DEALER, SENSOR, SCANNER = "operator:dana", "operator:wheel-7", "operator:scanner-1"
@@ -159,6 +162,10 @@ class ShoeOfCards:
         """Burned face down."""
         self.cut = False
         """Whether the cut card is out."""
+        self.hole = ""
+        """Blackjack: the card that lies face down."""
+        self.hole_of = ""
+        """The round in which it does."""
 
     def fill(self, shoe_id: str, seen: Sequence[str] = (), gone: int = 0) -> None:
         """All cards but those that were seen; so many had left it, seen or not."""
@@ -167,6 +174,35 @@ class ShoeOfCards:
         hidden = max(gone - len(seen), 0)
         self.shoe_id, self.aside, self.left = shoe_id, cards[:hidden], cards[hidden:]
         self.cut = False
+        self.hole = self.hole_of = ""
+
+    def lay_face_down(self, round_id: str) -> None:
+        """The next card is the hole card of a round."""
+        self.hole, self.hole_of = self.left.pop(0), round_id
+
+    def take_up_hole(self, awaited: floor_service_pb2.Floor) -> str:
+        """The hole card of the running round. One that a predecessor laid down was of its own
+        imagination: then any will do that fits what it told of it."""
+        if self.hole_of != awaited.round_id:
+            self.put_hole_aside()
+            fitting = [
+                card
+                for card in (*self.aside, *self.left)
+                if not awaited.HasField("looked")
+                or is_blackjack((awaited.up_card, card)) == awaited.looked
+            ]
+            self.hole, self.hole_of = fitting[0], awaited.round_id
+            if self.hole in self.aside:
+                self.aside.remove(self.hole)
+            else:
+                self.left[self.left.index(self.hole)] = self.aside.pop()
+        return self.hole
+
+    def put_hole_aside(self) -> None:
+        """The hole card was never turned over."""
+        if self.hole:
+            self.aside.append(self.hole)
+        self.hole = self.hole_of = ""
 
 
 async def simulate_shoe(hands: Hands, table_id: str, decks: int) -> None:
@@ -231,6 +267,21 @@ async def _deal(
         if await hands.tell(DEALER, hands.floor.RecordBurn, burn) is not None:
             cards.aside += cards.left[: awaited.burn]
             del cards.left[: awaited.burn]
+    elif awaited.look or awaited.HasField("turn_over"):
+        await _hole(hands, awaited, cards, chance)
+    elif awaited.hands[:1] == [rules.HAND_HOLE] and cards.left:
+        await asyncio.sleep(CARD_S)
+        laid = floor_service_pb2.RecordFaceDownRequest(
+            request_id=uuid7(),
+            **shoe,
+            round_id=awaited.round_id,
+            index=awaited.next_index,
+            device_time=_now(),
+        )
+        if await hands.tell(SCANNER, hands.floor.RecordFaceDown, laid) is not None:
+            cards.put_hole_aside()
+            cards.lay_face_down(awaited.round_id)
+            await _watch_cut_card(hands, shoe, cards)
     elif (awaited.first_card or awaited.hands) and cards.left:
         await asyncio.sleep(CARD_S)
         seen = floor_service_pb2.RecordCardRequest(
@@ -247,6 +298,30 @@ async def _deal(
         if await hands.tell(who, hands.floor.RecordCard, seen) is not None:
             del cards.left[0]
             await _watch_cut_card(hands, shoe, cards)
+
+
+async def _hole(
+    hands: Hands, awaited: floor_service_pb2.Floor, cards: ShoeOfCards, chance: random.Random
+) -> None:
+    """The hole card is looked at, or turned over."""
+    await asyncio.sleep(CARD_S)
+    card = cards.take_up_hole(awaited)
+    who = DEALER if chance.random() < UNREAD else SCANNER
+    named: dict[str, Any] = {
+        "request_id": uuid7(),
+        "table_id": awaited.table_id,
+        "shoe_id": awaited.shoe_id,
+        "round_id": awaited.round_id,
+    }
+    if awaited.look:
+        look = floor_service_pb2.RecordPeekRequest(
+            **named, blackjack=is_blackjack((awaited.up_card, card))
+        )
+        await hands.tell(who, hands.floor.RecordPeek, look)
+        return
+    turned = floor_service_pb2.RecordCardRequest(**named, index=awaited.turn_over, card=card)
+    if await hands.tell(who, hands.floor.RecordCard, turned) is not None:
+        cards.hole = cards.hole_of = ""
 
 
 async def _watch_cut_card(hands: Hands, shoe: Mapping[str, str], cards: ShoeOfCards) -> None:
@@ -267,7 +342,7 @@ async def _count(hands: Hands, table_id: str, cards: ShoeOfCards) -> None:
         request_id=uuid7(),
         table_id=table_id,
         shoe_id=cards.shoe_id,
-        cards=[*cards.aside, *cards.left],
+        cards=[*cards.aside, *cards.left, *filter(None, [cards.hole])],
         last=True,
     )
     await hands.tell(SCANNER, hands.floor.RecordRemaining, request)

@@ -14,6 +14,7 @@ from sabot.table.v1 import spec_pb2
 from services.cli import demo_lines
 from services.cli.demo_seats import main_minor, seat_of
 from services.games import catalogue, roulette, sicbo
+from services.games.blackjack import Peek
 from services.games.odds import whole_step
 from services.games.registry import may_lose_half
 from services.games.rule_sets import commission_of, lines_of
@@ -185,11 +186,13 @@ def every_table() -> list[DemoTable]:
 
 
 def floor_tables() -> list[DemoTable]:
-    """A wheel and a shoe whose outcomes are told. The shoe's cut card stands early, so that shoes
-    are counted and filled anew within the demonstration."""
+    """A wheel and shoes whose outcomes are told. The shoes' cut cards stand early, so that they are
+    counted and filled anew within the demonstration."""
     floor = spec_pb2.OUTCOME_ORIGIN_FLOOR
     short = catalogue.baccarat(cut_depth=FLOOR_CUT_DEPTH)
+    looked_at = catalogue.blackjack(peek=Peek.BOTH, cut_depth=FLOOR_CUT_DEPTH)
     return [
         DemoTable("floor-wheel", catalogue.roulette(), _roulette, demo_lines.roulette, floor),
         DemoTable("floor-shoe", short, _baccarat(short), demo_lines.baccarat, floor),
+        DemoTable("floor-blackjack", looked_at, _blackjack, demo_lines.blackjack, floor),
     ]

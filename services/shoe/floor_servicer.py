@@ -41,9 +41,10 @@ from services.refusals.floor import (
     rejected,
 )
 from services.refusals.table import NOT_ON_FLOOR, REQUEST_NOT_FOUND, TABLE_NOT_FOUND
+from services.shoe.domain.floor_state import FloorShoe
 from services.shoe.domain.hole_on_floor import may_lie_face_down, next_place
 from services.shoe.domain.refusing import FloorOrder
-from services.shoe.domain.state import Shoe, ShoeState, ShoeTable, Standing, TossKind
+from services.shoe.domain.state import Hole, Shoe, ShoeState, ShoeTable, Standing, TossKind
 from services.shoe.queries import FloorQueries
 
 PAGE = 100
@@ -389,11 +390,7 @@ def _awaited(state: ShoeState, table: ShoeTable, shoe: Shoe | None) -> service.F
         if shoe.call is not None:
             floor_.hands.extend(rules.Hand.ValueType(hand) for hand in shoe.call.hands)
         if shoe.hole is not None and not shoe.hole.opened:
-            called = shoe.hole.peek_asked_by is not None and shoe.hole.looked_at is None
-            if shoe.hole.reveal_asked_by is not None:
-                floor_.turn_over = shoe.hole.index
-            else:
-                floor_.look = called
+            _of_hole(floor_, shoe, shoe.hole, shoe.floor)
     toss = table.toss
     if toss is not None and table.floor and not (toss.numbers or toss.invalid or table.voided):
         if toss.kind is TossKind.SPIN:
@@ -401,3 +398,15 @@ def _awaited(state: ShoeState, table: ShoeTable, shoe: Shoe | None) -> service.F
         else:
             floor_.roll = toss.attempt
     return floor_
+
+
+def _of_hole(floor_: service.Floor, shoe: Shoe, hole: Hole, on_floor: FloorShoe) -> None:
+    """What is known of a hole card that lies face down, and what is awaited of it."""
+    if on_floor.up_at is not None:
+        floor_.up_card = shoe.opened[on_floor.up_at].card
+    if hole.looked_at is not None:
+        floor_.looked = hole.blackjack
+    if hole.reveal_asked_by is not None:
+        floor_.turn_over = hole.index
+    elif hole.peek_asked_by is not None:
+        floor_.look = hole.looked_at is None

@@ -53,7 +53,15 @@ def spec() -> spec_pb2.TableSpec:
 class Seated:
     """An account of a partner at some seats, by its platform's view of the table."""
 
-    def __init__(self, of: Partner, account_id: str, mains: dict[int, int], seed: int) -> None:
+    def __init__(
+        self,
+        of: Partner,
+        account_id: str,
+        mains: dict[int, int],
+        seed: int,
+        table_id: str = "t1",
+    ) -> None:
+        self.table_id = table_id
         self.partner = of
         self.account_id = account_id
         self.mains = mains
@@ -71,7 +79,7 @@ class Seated:
         request = partner.PlaceBetsRequest(
             request_id=uuid7(),
             account_id=self.account_id,
-            table_id="t1",
+            table_id=self.table_id,
             round_id=round_id,
             bets=bets,
         )
@@ -84,7 +92,7 @@ class Seated:
     async def play(self, round_id: str) -> partner.Round:
         """Answer every turn of one's seats, once each, until the round is over."""
         answered: set[tuple[int, int]] = set()
-        async for seen in self.partner.rounds("t1"):
+        async for seen in self.partner.rounds(self.table_id):
             if seen.round_id != round_id:
                 continue
             if seen.state in ENDED:
@@ -100,7 +108,7 @@ class Seated:
         request = partner.ActRequest(
             request_id=uuid7(),
             account_id=self.account_id,
-            table_id="t1",
+            table_id=self.table_id,
             round_id=round_id,
             seat=seat,
             turn=turn.turn,

@@ -213,6 +213,8 @@ class Floor(_message.Message):
     UNCOUNTED_SHOE_ID_FIELD_NUMBER: _builtins.int
     LOOK_FIELD_NUMBER: _builtins.int
     TURN_OVER_FIELD_NUMBER: _builtins.int
+    UP_CARD_FIELD_NUMBER: _builtins.int
+    LOOKED_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -237,6 +239,12 @@ class Floor(_message.Message):
     """Blackjack: whether a look at the hole card is called (RecordPeek)."""
     turn_over: _builtins.int
     """Blackjack: the place of the hole card that is to be turned over (RecordCard); absent: none is."""
+    up_card: _builtins.str
+    """Blackjack: the dealer's open card, while the hole card lies face down."""
+    looked: _builtins.bool
+    """Blackjack: whether a look at the hole card, which still lies face down, told of a blackjack; absent:
+    nobody has looked.
+    """
     @_builtins.property
     def hands(self) -> _containers.RepeatedScalarFieldContainer[_events_pb2_1.Hand.ValueType]:
         """The hands that the next cards go to, in order; empty: no card is called. HAND_HOLE: face down."""
@@ -257,13 +265,20 @@ class Floor(_message.Message):
         uncounted_shoe_id: _builtins.str = ...,
         look: _builtins.bool = ...,
         turn_over: _builtins.int | None = ...,
+        up_card: _builtins.str = ...,
+        looked: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_turn_over", b"_turn_over", "turn_over", b"turn_over"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_looked", b"_looked", "_turn_over", b"_turn_over", "looked", b"looked", "turn_over", b"turn_over"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_turn_over", b"_turn_over", "awaited_shoe", b"awaited_shoe", "burn", b"burn", "first_card", b"first_card", "hands", b"hands", "look", b"look", "next_index", b"next_index", "roll", b"roll", "round_id", b"round_id", "shoe_id", b"shoe_id", "spin", b"spin", "table_id", b"table_id", "turn_over", b"turn_over", "uncounted_shoe_id", b"uncounted_shoe_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_looked", b"_looked", "_turn_over", b"_turn_over", "awaited_shoe", b"awaited_shoe", "burn", b"burn", "first_card", b"first_card", "hands", b"hands", "look", b"look", "looked", b"looked", "next_index", b"next_index", "roll", b"roll", "round_id", b"round_id", "shoe_id", b"shoe_id", "spin", b"spin", "table_id", b"table_id", "turn_over", b"turn_over", "uncounted_shoe_id", b"uncounted_shoe_id", "up_card", b"up_card"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__looked: _TypeAlias = _typing.Literal["looked"]  # noqa: Y015
+    _WhichOneofArgType__looked: _TypeAlias = _typing.Literal["_looked", b"_looked"]  # noqa: Y015
     _WhichOneofReturnType__turn_over: _TypeAlias = _typing.Literal["turn_over"]  # noqa: Y015
     _WhichOneofArgType__turn_over: _TypeAlias = _typing.Literal["_turn_over", b"_turn_over"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__looked) -> _WhichOneofReturnType__looked | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_over) -> _WhichOneofReturnType__turn_over | None: ...
 
 Global___Floor: _TypeAlias = Floor  # noqa: Y015
