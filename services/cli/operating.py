@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,7 @@ def register(app: typer.Typer) -> None:
     nats_app.command("secrets", epilog=EXIT_CODES)(nats_secrets)
     app.add_typer(nats_app, name="nats")
     app.command(epilog=EXIT_CODES)(keys)
+    app.command(epilog=EXIT_CODES)(token)
     streams_app = typer.Typer(
         help="The cell's stream: its definition is code, and is applied only where nothing that is "
         "written can be lost.",
@@ -93,6 +95,38 @@ def keys(
         seal = out / "seal_keys.json"
         signer = load_or_create_signer(seal)
         print(f"{seal}: key {signer.key_id}, public {signer.public_key.hex()}")
+
+
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The operator, or the device.")],
+    roles: Annotated[list[str], typer.Option("--role", metavar="ROLE", help="What it may do.")],
+    tables: Annotated[
+        list[str], typer.Option("--table", metavar="ID", help="Only there; else at every table.")
+    ] = [],  # noqa: B006 - typer copies it, and takes no tuple
+    devices: Annotated[
+        list[str],
+        typer.Option("--device", metavar="ID", help="That it speaks for; else the one named NAME."),
+    ] = [],  # noqa: B006 - the same
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="The token file; else its line is shown."),
+    ] = None,
+) -> None:
+    """Draw an operator's or a device's token, and put it into the token file: the services read it
+    anew. The token is shown this once; the file has only its digest."""
+    with plainly():
+        import json
+
+        from services.kernel.tokens import add_token, digest_of, made_caller, new_token
+
+        facts = {"operator": name, "roles": roles}
+        facts |= {key: ids for key, ids in (("devices", devices), ("tables", tables)) if ids}
+        caller, drawn = made_caller(facts), new_token()
+        if file is None:
+            print(json.dumps({digest_of(drawn): facts})[1:-1], file=sys.stderr)
+        else:
+            add_token(file, drawn, caller)
+        print(drawn)
 
 
 def diff(

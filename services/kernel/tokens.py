@@ -4,7 +4,12 @@ The token file is a JSON object, readable by its owner only:
 
     {"<sha256 of a token, hex>": {"partner": "north"},
      "<sha256 of a token, hex>": {"operator": "anna", "roles": ["dealer", "supervisor"]},
-     "<sha256 of a token, hex>": {"operator": "wheel-7", "roles": ["device"]}}
+     "<sha256 of a token, hex>": {"operator": "wheel-7", "roles": ["device"], "tables": ["t1"]}}
+
+A device's token lies where the device stands, and is worth what it may say. `tables` are those
+that an operator may tell of or give orders at; where a token names none, all of them. `devices` are
+those that a token with the role device speaks for; where it names none, the device of its own id
+alone.
 
 It is read again when it changes, so a token is revoked without a restart; a changed file that is
 not valid leaves the former tokens in force and is logged.
@@ -57,12 +62,27 @@ class Caller:
     operator: str = ""
     """The operator's id; empty for a partner."""
     roles: frozenset[Role] = frozenset()
+    devices: frozenset[str] = frozenset()
+    """The devices that it speaks for; none: with the role device, the one of its own id."""
+    tables: frozenset[str] = frozenset()
+    """The tables that it may tell of and give orders at; none: every table."""
     actor: str = field(init=False)
     """As in an event's header: `partner:<id>` or `operator:<id>`."""
 
     def __post_init__(self) -> None:
         actor = f"partner:{self.partner}" if self.partner else f"operator:{self.operator}"
         object.__setattr__(self, "actor", actor)
+
+    @property
+    def speaks_for(self) -> frozenset[str]:
+        """The devices that it may name."""
+        if Role.DEVICE not in self.roles:
+            return frozenset()
+        return self.devices or frozenset({self.operator})
+
+    def reaches(self, table_id: str) -> bool:
+        """Whether it may tell of a table, or give orders there."""
+        return not self.tables or table_id in self.tables
 
 
 class BadTokenFile(Exception):
@@ -103,12 +123,11 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
             raise BadTokenFile(f"{path}: {digest[:80]!r} is no SHA-256 in lower-case hex")
         if bytes.fromhex(digest) in callers:
             raise BadTokenFile(f"{path}: {digest} stands there twice")
-        callers[bytes.fromhex(digest)] = _caller(path, digest, who)
+        callers[bytes.fromhex(digest)] = _caller(f"{path}: {digest[:12]}…", who)
     return callers
 
 
-def _caller(path: Path, digest: str, who: object) -> Caller:
-    where = f"{path}: {digest[:12]}…"
+def _caller(where: str, who: object) -> Caller:
     if not isinstance(who, _Pairs):
         raise BadTokenFile(f"{where}: must be an object")
     facts = dict(who)
@@ -122,15 +141,39 @@ def _caller(path: Path, digest: str, who: object) -> Caller:
         if set(facts) != {"partner"}:
             raise BadTokenFile(f"{where}: a partner has nothing but `partner`")
         return Caller(partner=name)
-    if set(facts) != {"operator", "roles"} or not isinstance(facts["roles"], list):
+    if not {"operator", "roles"} <= set(facts) or not isinstance(facts["roles"], list):
         raise BadTokenFile(f"{where}: an operator has `operator` and a list `roles`")
+    strange = sorted(set(facts) - {"operator", "roles", *_BOUNDS})
+    if strange:
+        raise BadTokenFile(f"{where}: {strange[0]!r} is nothing that an operator has")
     known = {role.value: role for role in Role}
     for role in facts["roles"]:
         if not isinstance(role, str) or role not in known:
             raise BadTokenFile(f"{where}: {role!r} is no role; there are {', '.join(known)}")
     if not facts["roles"]:
         raise BadTokenFile(f"{where}: an operator needs a role")
-    return Caller(operator=name, roles=frozenset(known[role] for role in facts["roles"]))
+    roles = frozenset(known[role] for role in facts["roles"])
+    devices, tables = (_bound(where, bound, facts) for bound in _BOUNDS)
+    if devices and Role.DEVICE not in roles:
+        raise BadTokenFile(f"{where}: `devices` is for the role device")
+    return Caller(operator=name, roles=roles, devices=devices, tables=tables)
+
+
+_BOUNDS = ("devices", "tables")
+"""What may narrow an operator's token."""
+
+
+def _bound(where: str, name: str, facts: Mapping[str, object]) -> frozenset[str]:
+    """The ids that a token is bound to; none where it does not say."""
+    if name not in facts:
+        return frozenset()
+    ids = facts[name]
+    if not isinstance(ids, list) or not ids:
+        raise BadTokenFile(f"{where}: `{name}` is a list of one id or more; leave it out for all")
+    for one in ids:
+        if not isinstance(one, str) or not _ID.fullmatch(one):
+            raise BadTokenFile(f"{where}: {one!r} in `{name}` is no id of a-z, 0-9 and -")
+    return frozenset(str(one) for one in ids)
 
 
 class Tokens:
@@ -177,17 +220,35 @@ class Tokens:
 
 def write_tokens(path: Path, callers: Mapping[str, Caller]) -> None:
     """Write a token file for clear tokens and whose they are."""
-    facts: dict[str, dict[str, object]] = {}
-    for token, caller in callers.items():
-        facts[digest_of(token)] = (
-            {"partner": caller.partner}
-            if caller.partner
-            else {
-                "operator": caller.operator,
-                "roles": sorted(role.value for role in caller.roles),
-            }
-        )
+    facts = {digest_of(token): entry_of(caller) for token, caller in callers.items()}
     _write_private(path, json.dumps(facts, indent=2) + "\n")
+
+
+def made_caller(facts: Mapping[str, object]) -> Caller:
+    """A caller as the token file would say it. Raises BadTokenFile."""
+    return _caller("the token", _Pairs(facts.items()))
+
+
+def add_token(path: Path, token: str, caller: Caller) -> None:
+    """Add a token to a token file, or make one. Raises BadTokenFile."""
+    kept = read_tokens(path) if path.exists() else {}
+    facts = {digest.hex(): entry_of(one) for digest, one in kept.items()}
+    facts[digest_of(token)] = entry_of(caller)
+    _write_private(path, json.dumps(facts, indent=2) + "\n")
+
+
+def entry_of(caller: Caller) -> dict[str, object]:
+    """What the token file says of a caller."""
+    if caller.partner:
+        return {"partner": caller.partner}
+    entry: dict[str, object] = {
+        "operator": caller.operator,
+        "roles": sorted(role.value for role in caller.roles),
+    }
+    for name, ids in (("devices", caller.devices), ("tables", caller.tables)):
+        if ids:
+            entry[name] = sorted(ids)
+    return entry
 
 
 DEMO_CALLERS = (
@@ -199,8 +260,12 @@ DEMO_CALLERS = (
     Caller(operator="rosa", roles=frozenset({Role.SUPERVISOR})),
     Caller(operator="ada", roles=frozenset({Role.AUDITOR})),
     Caller(operator="vera", roles=frozenset({Role.VIEWER})),
-    Caller(operator="wheel-7", roles=frozenset({Role.DEVICE})),
-    Caller(operator="scanner-1", roles=frozenset({Role.DEVICE})),
+    Caller(operator="wheel-7", roles=frozenset({Role.DEVICE}), tables=frozenset({"floor-wheel"})),
+    Caller(
+        operator="scanner-1",
+        roles=frozenset({Role.DEVICE}),
+        tables=frozenset({"floor-shoe", "floor-blackjack"}),
+    ),
 )
 """Who takes part in the demonstration."""
 
@@ -215,14 +280,15 @@ def create_demo_tokens(path: Path, clear_path: Path) -> bool:
     if path.exists():
         _add_new_demo_callers(path, clear_path)
         return False
-    clear = {caller: _new_token() for caller in DEMO_CALLERS}
+    clear = {caller: new_token() for caller in DEMO_CALLERS}
     told = {caller.actor: token for caller, token in clear.items()}
     _write_private(clear_path, json.dumps(told, indent=2) + "\n")
     write_tokens(path, {token: caller for caller, token in clear.items()})
     return True
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """A token that nobody can guess: 256 bits of the operating system's generator."""
     return base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
 
 
@@ -237,15 +303,24 @@ def _add_new_demo_callers(path: Path, clear_path: Path) -> None:
         return
     known = {bytes.fromhex(digest_of(token)): actor for actor, token in clear.items()}
     made = {digest: caller.actor for digest, caller in callers.items()}
-    if made != known or not set(callers.values()) <= set(DEMO_CALLERS):
+    demo = {caller.actor: caller for caller in DEMO_CALLERS}
+    if made != known or not all(_is_as_made(one, demo) for one in callers.values()):
         return
-    new = {caller: _new_token() for caller in DEMO_CALLERS if caller.actor not in clear}
-    if not new:
+    if set(callers.values()) == set(DEMO_CALLERS):
         return
-    by_token = {token: callers[bytes.fromhex(digest_of(token))] for token in clear.values()}
-    clear |= {caller.actor: token for caller, token in new.items()}
+    clear |= {actor: new_token() for actor in demo if actor not in clear}
     _write_private(clear_path, json.dumps(clear, indent=2) + "\n")
-    write_tokens(path, by_token | {token: caller for caller, token in new.items()})
+    write_tokens(path, {token: demo[actor] for actor, token in clear.items()})
+
+
+def _is_as_made(caller: Caller, demo: Mapping[str, Caller]) -> bool:
+    """Whether a demonstration made this caller: this one, or one whose devices were not bound to
+    tables yet."""
+    now = demo.get(caller.actor)
+    if now is None or caller.roles != now.roles:
+        return False
+    unbound = not caller.devices and not caller.tables
+    return unbound or (caller.devices, caller.tables) == (now.devices, now.tables)
 
 
 def _write_private(path: Path, content: str) -> None:

@@ -10,6 +10,7 @@ import grpc
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from services.kernel import errors
 from services.kernel.errors import Reason, Refused, Retry
+from services.kernel.tokens import Caller
 from services.refusals.table import NOT_ON_FLOOR, SHOE_NOT_FOUND, TABLE_NOT_FOUND
 
 _Code = grpc.StatusCode
@@ -222,6 +223,24 @@ NOT_A_DEVICE = Reason(
     "Seul un appelant ayant le rôle device peut nommer un appareil ; toute autre saisie est"
     " manuelle.",
 )
+DEVICE_NOT_BOUND = Reason(
+    "DEVICE_NOT_BOUND",
+    _Code.PERMISSION_DENIED,
+    Retry.NEVER,
+    "The token of {operator} does not speak for the device {device}; what it speaks for stands in"
+    " the token file, in its `devices`.",
+    "Le jeton de {operator} ne parle pas pour l'appareil {device} ; ceux pour lesquels il parle"
+    " sont dans le fichier des jetons, dans ses `devices`.",
+)
+TABLE_NOT_BOUND = Reason(
+    "TABLE_NOT_BOUND",
+    _Code.PERMISSION_DENIED,
+    Retry.NEVER,
+    "The token of {operator} is not for the table {table_id}; its tables stand in the token file,"
+    " in its `tables`.",
+    "Le jeton de {operator} n'est pas pour la table {table_id} ; ses tables sont dans le fichier"
+    " des jetons, dans ses `tables`.",
+)
 IMPOSSIBLE_CARD = Reason(
     "IMPOSSIBLE_CARD",
     _Code.FAILED_PRECONDITION,
@@ -271,6 +290,8 @@ REASONS = (
     CARD_PLACE_NOT_NAMED,
     LOOK_NOT_CALLED,
     NOT_A_DEVICE,
+    DEVICE_NOT_BOUND,
+    TABLE_NOT_BOUND,
     IMPOSSIBLE_CARD,
     CONTRADICTING_OUTCOME,
 )
@@ -345,3 +366,10 @@ def faulty(body: floor.FloorFaultFound) -> Refused | None:
         "told_before": body.told_before,
     }
     return Refused(reason, facts)
+
+
+def check_table(caller: Caller, table_id: str) -> None:
+    """Whether a caller's token is for a table; an order about none is not asked for. Raises
+    Refused."""
+    if table_id and not caller.reaches(table_id):
+        raise Refused(TABLE_NOT_BOUND, {"operator": caller.operator, "table_id": table_id})

@@ -36,7 +36,9 @@ from services.refusals.floor import (
     CARD_FACE_DOWN,
     CARD_PLACE_NOT_NAMED,
     CONSUMABLE_NOT_FOUND,
+    DEVICE_NOT_BOUND,
     NOT_A_DEVICE,
+    check_table,
     faulty,
     rejected,
 )
@@ -184,6 +186,7 @@ class FloorServicer:
 
         The call that it answers is no part of the request: a repeat may find another one running.
         """
+        check_table(call.caller, str(getattr(request, "table_id", "")))
         _fill(body, request, call)
         body.request_hash = request_hash(body)
         state: ShoeState = self._edge.state("shoe")
@@ -337,11 +340,15 @@ def _fill(body: Any, request: Message, call: Call) -> None:
 
 
 def _source(call: Call, device: str) -> tuple[shoes.CardSource.ValueType, str]:
-    """Where it comes from: a device, by its own token or that of what speaks for it; anybody else
-    makes a manual entry, and may not say otherwise."""
-    roles = call.caller.roles
-    if Role.DEVICE in roles and (device or len(roles) == 1):
-        return shoes.CARD_SOURCE_DEVICE, device or call.caller.operator
+    """Where it comes from: a device, by its own token or by one that speaks for it; anybody else
+    makes a manual entry, and may not say otherwise. Raises Refused."""
+    caller = call.caller
+    if Role.DEVICE in caller.roles and (device or len(caller.roles) == 1):
+        named = device or (min(caller.devices) if len(caller.devices) == 1 else caller.operator)
+        if named not in caller.speaks_for:
+            facts = {"operator": caller.operator, "device": named}
+            raise Refused(DEVICE_NOT_BOUND, facts)
+        return shoes.CARD_SOURCE_DEVICE, named
     if device:
         raise Refused(NOT_A_DEVICE)
     return shoes.CARD_SOURCE_MANUAL, ""

@@ -26,7 +26,7 @@ from services.kernel.errors import (
 )
 from services.kernel.tokens import Role
 from services.odds.declared import faults
-from services.refusals.floor import NOTHING_TO_CORRECT
+from services.refusals.floor import NOTHING_TO_CORRECT, check_table
 from services.refusals.table import BAD_TABLE_SPEC
 from services.table.answers import facts_of, obeyed
 from services.table.domain.events import ANSWERS
@@ -158,6 +158,7 @@ class TableOperatorServicer:
         self, request: operators.CorrectCardRequest, call: Call
     ) -> operators.CorrectCardResponse:
         """A card of a suspended round was misread."""
+        check_table(call.caller, request.table_id)
         self._keep_face_down(request.table_id, request.round_id, request.index)
         return await self._give(_CORRECT_CARD, request, call, request.table_id, request.round_id)
 
@@ -235,6 +236,7 @@ class TableOperatorServicer:
     ) -> _Response:
         """Give an order and wait until it is obeyed. `more`: what the input says in other words
         than the request. Raises Refused."""
+        check_table(call.caller, table_id)
         body: Any = order.body(**_shared(request, order.body), **more)  # each has an id and a hash
         if "source" in order.body.DESCRIPTOR.fields_by_name:
             body.source = tables.SOURCE_OPERATOR

@@ -257,6 +257,12 @@ async def bad_entries(hall: Floor, round_id: str) -> None:
         ("partner:north", right, "PERMISSION_DENIED"),
         ("operator:ada", right, "PERMISSION_DENIED"),
         ("operator:wheel-7", service.RecordSpinRequest(**spin, number=37), "INVALID_REQUEST"),
+        ("operator:scanner-1", right, "TABLE_NOT_BOUND"),
+        (
+            "operator:wheel-7",
+            service.RecordSpinRequest(**spin, number=1, device="wheel-8"),
+            "DEVICE_NOT_BOUND",
+        ),
         (
             "operator:dana",
             service.RecordSpinRequest(**spin, number=1, device="wheel-7"),
@@ -264,6 +270,10 @@ async def bad_entries(hall: Floor, round_id: str) -> None:
         ),
     ):
         assert await hall.refusal(hall.calls.RecordSpin, request, actor) == reason
+    close = operators.CloseBettingRequest(**at)
+    assert await hall.refusal(hall.boss.tables.CloseBetting, close, "operator:scanner-1") == (
+        "TABLE_NOT_BOUND"
+    )
     card = service.RecordCardRequest(
         request_id=uuid7(), table_id=SHOE, shoe_id=f"{SHOE}-s1", card="2S"
     )

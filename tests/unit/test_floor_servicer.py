@@ -56,6 +56,11 @@ UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
 DANA = Call(Caller(operator="dana", roles=frozenset({Role.DEALER})), method="a/B")
 SCANNER = Call(Caller(operator="scanner-1", roles=frozenset({Role.DEVICE})), method="a/B")
 BOTH = Call(Caller(operator="gate", roles=frozenset({Role.DEALER, Role.DEVICE})), method="a/B")
+DEVICE_ONLY = frozenset({Role.DEVICE})
+HUB = Call(
+    Caller(operator="hub", roles=DEVICE_ONLY, devices=frozenset({"shoe-7", "shoe-8"})), method="a/B"
+)
+ONE = Call(Caller(operator="box", roles=DEVICE_ONLY, devices=frozenset({"shoe-7"})), method="a/B")
 AT: dict[str, Any] = {"request_id": UUID7, "table_id": T}
 IN_SHOE: dict[str, Any] = {**AT, "shoe_id": S1}
 IN_ROUND: dict[str, Any] = {**AT, "round_id": R1}
@@ -291,9 +296,11 @@ async def test_a_repeat_is_told_the_first_outcome_and_a_refusal_its_reason(
     [
         (DANA, "", (shoes.CARD_SOURCE_MANUAL, "")),
         (SCANNER, "", (shoes.CARD_SOURCE_DEVICE, "scanner-1")),
-        (SCANNER, "shoe-7", (shoes.CARD_SOURCE_DEVICE, "shoe-7")),
+        (SCANNER, "scanner-1", (shoes.CARD_SOURCE_DEVICE, "scanner-1")),
         (BOTH, "", (shoes.CARD_SOURCE_MANUAL, "")),
-        (BOTH, "shoe-7", (shoes.CARD_SOURCE_DEVICE, "shoe-7")),
+        (BOTH, "gate", (shoes.CARD_SOURCE_DEVICE, "gate")),
+        (HUB, "shoe-7", (shoes.CARD_SOURCE_DEVICE, "shoe-7")),
+        (ONE, "", (shoes.CARD_SOURCE_DEVICE, "shoe-7")),
     ],
 )
 async def test_the_source_follows_from_who_tells(
@@ -305,6 +312,35 @@ async def test_the_source_follows_from_who_tells(
     [asked] = door.edge.submitted
     assert (asked.body.source, asked.body.device) == expected
     assert not asked.body.HasField("index")
+
+
+@pytest.mark.parametrize(
+    ("call", "device"), [(SCANNER, "wheel-7"), (BOTH, "shoe-7"), (HUB, "wheel-7"), (HUB, "")]
+)
+async def test_a_token_speaks_for_its_own_devices_alone(call: Call, device: str) -> None:
+    door = Door()
+    with pytest.raises(Refused) as caught:
+        await door.tell(service.RecordCardRequest(**IN_SHOE, card="2S", device=device), call)
+    assert caught.value.reason.name == "DEVICE_NOT_BOUND"
+    assert door.edge.submitted == []
+
+
+@EACH
+async def test_a_token_tells_at_its_own_tables_alone(
+    request_: Any, input_: Message, answer: Message, name: str
+) -> None:
+    del input_, name
+    roles = frozenset({Role.DEALER})
+    of_others = Call(Caller(operator="dana", roles=roles, tables=frozenset({"t2"})), method="a/B")
+    of_this = Call(Caller(operator="dana", roles=roles, tables=frozenset({T, "t2"})), method="a/B")
+    door = Door(answer)
+    if getattr(request_, "table_id", ""):
+        with pytest.raises(Refused) as caught:
+            await door.tell(request_, of_others)
+        assert caught.value.reason.name == "TABLE_NOT_BOUND"
+        assert door.edge.submitted == []
+    await door.tell(request_, of_this)
+    assert len(door.edge.submitted) == 1
 
 
 async def test_a_person_names_no_device() -> None:

@@ -16,10 +16,11 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.kernel import ask
-from services.kernel.call import position_message
+from services.kernel.call import Call, position_message
 from services.kernel.errors import Refused
 from services.kernel.event import Position
 from services.kernel.grpc_server import method_name
+from services.kernel.tokens import Caller, Role
 from services.table.domain.floor_state import FloorRound
 from services.table.domain.state import Round
 from tests.unit.front import FIRST, REPEATED, SAM, UUID7, Door, table_state
@@ -238,3 +239,15 @@ async def test_vis_3_a_card_that_lies_face_down_is_not_named_by_a_correction() -
     assert not door.edge.submitted
     one.seen[9] = "3D"
     assert (await order(door, request)).read_as == "3D"
+
+
+@pytest.mark.parametrize("request_", [one[0] for one in ORDERS], ids=lambda one: type(one).__name__)
+async def test_a_token_gives_orders_at_its_own_tables_alone(request_: Message) -> None:
+    door = Door()
+    roles = frozenset({Role.SUPERVISOR})
+    call = Call(Caller(operator="sam", roles=roles, tables=frozenset({"t2"})), method="a/B")
+    name = method_name(type(request_).__name__.removesuffix("Request"))
+    with pytest.raises(Refused) as refused:
+        await getattr(door.operator, name)(request_, call)
+    assert refused.value.reason.name == "TABLE_NOT_BOUND"
+    assert not door.edge.submitted

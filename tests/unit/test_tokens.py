@@ -14,13 +14,16 @@ from services.kernel.tokens import (
     Caller,
     Role,
     Tokens,
+    add_token,
     create_demo_tokens,
     digest_of,
+    made_caller,
     read_tokens,
     write_tokens,
 )
 
 DIGEST = digest_of("secret")
+DEVICE = {"operator": "wheel-7", "roles": ["device"]}
 
 
 def written(path: Path, content: object, mode: int = 0o600) -> Path:
@@ -67,6 +70,15 @@ def test_a_file_that_others_can_read_or_write_is_refused(tmp_path: Path, mode: i
         ({DIGEST: {"partner": "n\n"}}, "needs `partner` or `operator`"),
         ({DIGEST: {"partner": "north", "roles": ["dealer"]}}, "nothing but"),
         ({DIGEST: {"operator": "anna"}}, "a list `roles`"),
+        ({DIGEST: {**DEVICE, "table": ["t1"]}}, "'table' is nothing that an operator has"),
+        ({DIGEST: {**DEVICE, "tables": []}}, "one id or more"),
+        ({DIGEST: {**DEVICE, "tables": "t1"}}, "one id or more"),
+        ({DIGEST: {**DEVICE, "tables": ["T1"]}}, "'T1' in `tables` is no id"),
+        ({DIGEST: {**DEVICE, "devices": [7]}}, "7 in `devices` is no id"),
+        (
+            {DIGEST: {"operator": "dana", "roles": ["dealer"], "devices": ["wheel-7"]}},
+            "for the role device",
+        ),
         ({DIGEST: {"operator": "anna", "roles": []}}, "needs a role"),
         ({DIGEST: {"operator": "anna", "roles": ["owner"]}}, "'owner' is no role"),
         ({DIGEST: {"operator": "anna", "roles": [["dealer"]]}}, "is no role"),
@@ -170,3 +182,67 @@ def test_nobody_comes_into_a_file_that_an_operator_has_changed(
     before = path.read_bytes()
     assert not create_demo_tokens(path, clear)
     assert path.read_bytes() == before
+
+
+# ---- what a token is bound to ------------------------------------------------------------------
+
+
+def test_a_device_speaks_for_itself_unless_its_token_names_others(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "tokens.json",
+        {
+            digest_of("alone"): DEVICE,
+            digest_of("hub"): {**DEVICE, "devices": ["shoe-1", "shoe-2"], "tables": ["t1"]},
+            digest_of("dana"): {"operator": "dana", "roles": ["dealer"], "tables": ["t1", "t2"]},
+        },
+    )
+    known = Tokens(path)
+    alone, hub, dana = (known.caller(name) for name in ("alone", "hub", "dana"))
+    assert alone is not None
+    assert hub is not None
+    assert dana is not None
+    assert alone.speaks_for == {"wheel-7"}
+    assert hub.speaks_for == {"shoe-1", "shoe-2"}
+    assert dana.speaks_for == frozenset()
+    assert [alone.reaches(one) for one in ("t1", "t2")] == [True, True]
+    assert [hub.reaches(one) for one in ("t1", "t2")] == [True, False]
+    assert [dana.reaches(one) for one in ("t1", "t2", "t3")] == [True, True, False]
+    again = tmp_path / "again.json"
+    write_tokens(again, {"hub": hub, "dana": dana, "alone": alone})
+    assert set(read_tokens(again).values()) == {alone, hub, dana}
+
+
+def test_a_token_is_added_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    caller = made_caller({**DEVICE, "tables": ["t1"]})
+    add_token(path, "first", Caller(partner="north"))
+    add_token(path, "second", caller)
+    known = Tokens(path)
+    assert known.caller("first") == Caller(partner="north")
+    assert known.caller("second") == caller
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(BadTokenFile, match="is no role"):
+        made_caller({"operator": "x", "roles": ["owner"]})
+
+
+def test_a_demonstration_of_before_has_its_devices_bound(tmp_path: Path) -> None:
+    path, clear = tmp_path / "tokens.json", tmp_path / "demo.json"
+    create_demo_tokens(path, clear)
+    bound = read_tokens(path)
+    unbound = {
+        digest.hex(): {
+            key: value
+            for key, value in tokens.entry_of(caller).items()
+            if key not in ("devices", "tables")
+        }
+        for digest, caller in bound.items()
+    }
+    written(path, unbound)
+    create_demo_tokens(path, clear)
+    assert read_tokens(path) == bound
+    changed = dict(unbound)
+    digest = next(one for one, who in changed.items() if who.get("operator") == "wheel-7")
+    changed[digest] = {**DEVICE, "tables": ["elsewhere"]}
+    written(path, changed)
+    create_demo_tokens(path, clear)  # An operator has changed it: it stays.
+    assert json.loads(path.read_text()) == changed
