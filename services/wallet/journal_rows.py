@@ -74,6 +74,7 @@ POSTINGS = Table(
     # Of the ledger's account, after this posting.
     Column("balance_minor", BigInteger, nullable=False),
     Index("postings_by_ledger", "ledger", "position", "leg"),
+    sqlite_with_rowid=False,  # The key is the table: one tree less to write.
 )
 """One row a leg. Those of a position sum to zero."""
 
@@ -150,10 +151,13 @@ class JournalRows(JournalFold):
         super().__init__()
         self._ledgers: dict[_LedgerKey, list[int]] = {}
         """By account of the ledger: its number, and its balance."""
+        self._moved: dict[int, list[int]] = {}
+        """By number: the accounts that moved, as above."""
         self._changes = Changes()
 
     async def load(self, connection: AsyncConnection) -> None:
         """Forget what is in memory and take it from the tables."""
+        self._moved = {}
         self._ledgers = {
             (KINDS_BACK[row.kind], row.partner, row.account_id, row.currency_code): [
                 row.ledger,
@@ -177,16 +181,24 @@ class JournalRows(JournalFold):
         }
 
     def apply(self, event: Event, changes: Changes) -> None:
-        """Fold one event into row changes."""
+        """Fold one event into row changes; balances are written by `flush`."""
         self._changes = changes
         entry = self.see(event)
         if entry is not None:
             self._post(entry, changes)
 
+    def flush(self, changes: Changes) -> None:
+        """Write the balances that moved since it was called last: a house moves with every payout,
+        and its row is written once."""
+        ledgers = changes[LEDGERS]
+        for ledger, found in self._moved.items():
+            ledgers.update((ledger,), {"balance_minor": found[1]})
+        self._moved.clear()
+
     def _post(self, entry: Entry, changes: Changes) -> None:
         key = position_key(entry.position)
         cash_minor = 0
-        postings, balances = changes[POSTINGS], changes[LEDGERS]
+        postings = changes[POSTINGS]
         for leg, posting in enumerate(entry.legs):
             kind, partner, account_id, currency_code, minor = posting
             if kind is Kind.CASH:
@@ -195,7 +207,7 @@ class JournalRows(JournalFold):
             found = self._ledgers.get(name)
             if found is None:
                 found = self._ledgers[name] = [len(self._ledgers) + 1, minor]
-                balances.insert(
+                changes[LEDGERS].insert(
                     (found[0],),
                     {
                         "ledger": found[0],
@@ -209,7 +221,7 @@ class JournalRows(JournalFold):
                 )
             else:
                 found[1] += minor
-                balances.update((found[0],), {"balance_minor": found[1]})
+            self._moved[found[0]] = found
             postings.append((key, leg, found[0], minor, found[1]))
         changes[ENTRIES].append(
             (
@@ -251,19 +263,22 @@ class JournalRows(JournalFold):
 
     def settle(self, body: settlements.BetsSettled) -> None:
         """See JournalFold."""
+        key = (body.round_id, body.partner_id, body.account_id)
+        # Most are paid within the same batch: a row that is inserted and deleted is never written.
+        known = key in self.settled
         super().settle(body)
-        round_id, partner, account_id = key = (body.round_id, body.partner_id, body.account_id)
         settlement = self.settled[key]
-        self._changes[UNPAID].save(
-            key,
-            {
-                "round_id": round_id,
-                "partner": partner,
-                "account_id": account_id,
-                "bet_ids": " ".join(settlement.bet_ids),
-                "rule_set_hash": settlement.rule_set_hash,
-            },
-        )
+        row = {
+            "round_id": body.round_id,
+            "partner": body.partner_id,
+            "account_id": body.account_id,
+            "bet_ids": " ".join(settlement.bet_ids),
+            "rule_set_hash": settlement.rule_set_hash,
+        }
+        if known:
+            self._changes[UNPAID].save(key, row)
+        else:
+            self._changes[UNPAID].insert(key, row)
 
     def paid(self, key: SettledKey) -> Settlement | None:
         """See JournalFold."""

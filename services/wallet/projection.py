@@ -102,6 +102,7 @@ class WalletProjection:
                     "changed": position_key(event.position),
                 }
                 changes[ACCOUNTS].update((event.partner, body.account_id), values)
+        journal.flush(changes)
 
 
 def _opened(event: Event, body: wallets.AccountOpened, changes: Changes) -> None:

@@ -111,13 +111,6 @@ _RETURNS: Mapping[int, EntryKind] = {
 }
 
 
-def kind_of(body: Message) -> EntryKind:
-    """What an answer that moves money moves it for."""
-    if isinstance(body, wallets.StakeReturned):
-        return _RETURNS[body.reason]
-    return _KINDS[type(body)]
-
-
 class JournalFold:
     """Sees every event of a log, in order; what it remembers between them is bounded by what is
     open: tables, running rounds, settlements that are not paid yet.
@@ -188,58 +181,56 @@ class JournalFold:
         """The confirmation is here: what it is for."""
         return self.orders.pop(transaction_id, None)
 
-    def _purpose(self, body: Any, round_id: str, partner: str) -> Settlement:  # Any: as below
-        """Which bets and rules a movement is for."""
-        governed = self.rounds.get(round_id, b"")
-        match body:
-            case wallets.PayoutPosted():
-                found = self.paid((round_id, partner, body.account_id))
-            case seamless.MovementConfirmed() | seamless.MovementWrittenOff():
-                found = self.done(body.transaction_id)
-            case corrections.CorrectionPosted():
-                return Settlement(tuple(body.bet_ids), body.rule_set_hash)
-            case wallets.StakeReserved() | wallets.StakeReturned():
-                return Settlement(tuple([bet.bet_id for bet in body.bets]), governed)
-            case _:
-                return _NOTHING
-        return found or Settlement((), governed)
-
     def _entry(self, event: Event, body: Any) -> Entry | None:  # Any: one of MOVES
-        round_id = getattr(body, "round_id", "")
-        partner = getattr(body, "partner_id", "") or event.partner
-        purpose = self._purpose(body, round_id, partner)
+        kind = type(body)
+        partner, round_id, table_id, request_id = event.partner, "", "", ""
+        purpose = _NOTHING
+        # The commonest first.
+        if kind is wallets.StakeReserved or kind is wallets.StakeReturned:
+            round_id, table_id, request_id = body.round_id, body.table_id, body.request_id
+            if kind is wallets.StakeReturned:
+                partner = body.partner_id
+            bets = body.bets
+            amount_minor = sum([bet.stake_minor for bet in bets])
+            governed = self.rounds.get(round_id, b"")
+            purpose = Settlement(tuple([bet.bet_id for bet in bets]), governed)
+        elif kind is wallets.PayoutPosted:
+            partner, round_id, table_id = body.partner_id, body.round_id, body.table_id
+            amount_minor = body.payout_minor
+            found = self.paid((round_id, partner, body.account_id))
+            purpose = found or Settlement((), self.rounds.get(round_id, b""))
+        elif kind is corrections.CorrectionPosted:
+            partner, round_id, table_id = body.partner_id, body.round_id, body.table_id
+            amount_minor = body.payout_delta_minor
+            purpose = Settlement(tuple(body.bet_ids), body.rule_set_hash)
+        elif kind is seamless.MovementConfirmed or kind is seamless.MovementWrittenOff:
+            partner, round_id, table_id = body.partner_id, body.round_id, body.table_id
+            amount_minor, request_id = body.amount_minor, body.request_id
+            found = self.done(body.transaction_id)
+            purpose = found or Settlement((), self.rounds.get(round_id, b""))
+        else:
+            amount_minor, request_id = body.amount_minor, body.request_id
+            partner = getattr(body, "partner_id", "") or partner
         legs = postings(body, event.partner)
         if not legs:
             return None
         return Entry(
             event.position,
             event.time_us,
-            kind_of(body),
+            _RETURNS[body.reason] if kind is wallets.StakeReturned else _KINDS[kind],
             partner,
             body.account_id,
             body.currency_code,
-            _amount(body),
-            getattr(body, "table_id", ""),
+            amount_minor,
+            table_id,
             round_id,
-            getattr(body, "request_id", ""),
+            request_id,
             purpose.bet_ids,
             purpose.rule_set_hash,
             event.cause or event.position,
-            str(body.DESCRIPTOR.full_name),
+            str(kind.DESCRIPTOR.full_name),
             legs,
         )
-
-
-def _amount(body: Any) -> int:  # Any: one of MOVES
-    match body:
-        case wallets.StakeReserved() | wallets.StakeReturned():
-            return sum([bet.stake_minor for bet in body.bets])
-        case wallets.PayoutPosted():
-            return body.payout_minor
-        case corrections.CorrectionPosted():
-            return int(body.payout_delta_minor)
-        case _:
-            return int(body.amount_minor)
 
 
 def ledger_of(leg: Posting) -> Ledger:

@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("amount_minor", sa.BigInteger(), nullable=False),
         sa.Column("balance_minor", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("position", "leg"),
+        sqlite_with_rowid=False,
     )
     op.create_index("postings_by_ledger", "postings", ["ledger", "position", "leg"])
     op.create_table(
