@@ -116,7 +116,7 @@ LOOKS_THEN_TAKES = _fault(
     "looks-then-takes", "servicer",
     "        return await self._decided(self._book.debit, request, context)\n",
     "        new = self._book._movement(request.transaction_id) is None\n"
-    "        await asyncio.sleep(0.002)\n"
+    "        await asyncio.sleep(0.005)\n"
     "        def take(request):\n"
     "            if new:\n"
     "                self._book._sql.execute(\n"
