@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.console import finding, lobby, round_page, signing_in, table_page
+from services.console import finding, floor_page, lobby, round_page, signing_in, table_page
 from services.console.desk import Desk
 from services.console.web import Refusal, refused, visit_of
 
@@ -89,6 +89,7 @@ def routes() -> list[BaseRoute]:
     return [
         *signing_in.ROUTES,
         *lobby.ROUTES,
+        *floor_page.ROUTES,
         *table_page.ROUTES,
         *round_page.ROUTES,
         *finding.ROUTES,

@@ -188,8 +188,9 @@ DEALING, SUPERVISING = "dealer", "supervisor"
 ORDERS: dict[str, str] = {
     "sabot.table.v1.OpenRound": DEALING,
     "sabot.table.v1.CloseBetting": DEALING,
-    "sabot.table.v1.SuspendRound": DEALING,
     "sabot.shoe.v1.RecordCard": DEALING,
+    "sabot.shoe.v1.RecordFaceDown": DEALING,
+    "sabot.shoe.v1.RecordPeek": DEALING,
     "sabot.shoe.v1.RecordBurn": DEALING,
     "sabot.shoe.v1.RecordCutCard": DEALING,
     "sabot.shoe.v1.RecordSpin": DEALING,
@@ -200,4 +201,4 @@ ORDERS: dict[str, str] = {
     "sabot.table.v1.CorrectCard": SUPERVISING,
     "sabot.table.v1.CorrectOutcome": SUPERVISING,
 }
-"""What an operator does in a round, and as what."""
+"""What an operator does in a round, and as what. Whoever sees something wrong may suspend."""

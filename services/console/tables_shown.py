@@ -38,6 +38,8 @@ class HandShown:
     cards: list[str] = field(default_factory=list[str])
     total: str = ""
     won: bool = False
+    places: list[int] = field(default_factory=list[int])
+    """Of each card, where it lay in the shoe; none at blackjack."""
 
 
 @dataclass(slots=True)
@@ -185,7 +187,9 @@ def hands_of(cards: Iterable[shoes.DealtCard]) -> list[HandShown]:
     found: dict[int, HandShown] = {}
     for one in cards:
         name = rules.Hand.Name(one.hand)
-        found.setdefault(one.hand, HandShown(name)).cards.append(one.card)
+        hand = found.setdefault(one.hand, HandShown(name))
+        hand.cards.append(one.card)
+        hand.places.append(one.index)
     return [found[number] for number in sorted(found)]
 
 

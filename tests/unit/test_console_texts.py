@@ -45,7 +45,7 @@ def used_keys() -> tuple[set[str], set[str]]:
     text = "".join(
         path.read_text() for path in [*HERE.glob("templates/*.html"), *HERE.glob("*.py")]
     )
-    whole = set(re.findall(r"""["']([a-z_]+\.[a-zA-Z_0-9]+)["']""", text))
+    whole = set(re.findall(r"""["']([a-z_]+\.[a-zA-Z_0-9-]+)["']""", text))
     begun = set(re.findall(r"""["']([a-z_]+\.[a-z_]*)(?:["'] ?~|\{)""", text))
     return whole, begun
 

@@ -56,3 +56,16 @@
     }
   });
 })();
+
+// An order that was answered is over: the next one of the same form is another one, with another id
+// (UUIDv7). One whose fate is unknown keeps its id, so that sending it again is the same order.
+document.addEventListener("htmx:afterRequest", function (event) {
+  "use strict";
+  var form = event.target.closest && event.target.closest("form.order"), status = event.detail.xhr ? event.detail.xhr.status : 0;
+  if (!form || status < 200 || status >= 500) return;
+  var field = form.querySelector("input[name=request_id]"), bytes = crypto.getRandomValues(new Uint8Array(16)), now = Date.now();
+  for (var at = 5; at >= 0; at--) { bytes[at] = now % 256; now = Math.floor(now / 256); }
+  bytes[6] = bytes[6] & 0x0f | 0x70; bytes[8] = bytes[8] & 0x3f | 0x80;
+  var hex = Array.from(bytes, function (one) { return one.toString(16).padStart(2, "0"); }).join("");
+  field.value = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+});
