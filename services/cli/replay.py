@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.cores import CORES
+from services.cli.recalled import Recalled
 from services.events import event_types
 from services.kernel.event import Position
 from services.kernel.log import Log
@@ -43,22 +44,25 @@ class Verified:
     """Entries that an operator let pass although they cannot be understood."""
     heads_unchecked: int = 0
     """Answers whose cause lies too far back to hold their head against it."""
+    untrue: list[str] = field(default_factory=list[str])
+    """What corrections rest on and is not what the log says."""
     last_sequence: int = 0
     head: bytes = b""
     seconds: float = 0.0
 
     @property
     def right(self) -> bool:
-        """Whether every answer follows and the books balance."""
-        return not self.differences and not any(self.sums.values())
+        """Whether every answer follows, the books balance, and corrections rest on facts."""
+        return not (self.differences or any(self.sums.values()) or self.untrue)
 
     def line(self) -> str:
         """The one line that sums it up."""
         off = {currency: total for currency, total in self.sums.items() if total}
         books = "accounts sum to 0" if not off else f"accounts do not sum to 0: {off}"
+        untrue = f", {len(self.untrue)} recalled facts are untrue" if self.untrue else ""
         return (
             f"verified: {self.rounds} rounds, {self.bets} bets, {self.answers} answers re-decided, "
-            f"{len(self.differences)} differences, {books}"
+            f"{len(self.differences)} differences, {books}{untrue}"
         )
 
 
@@ -83,10 +87,11 @@ async def verify(
         core.service: Replica(core, writer="replay") for core in CORES
     }
     books: AnyReplica = replicas["wallet"]
-    found = Verified()
+    found, recalled = Verified(), Recalled()
     async for entries in entries_until(log, reader, last):
         for entry in entries:
             _count(found, entry)
+            recalled.hear(entry.events)
             for service, replica in list(replicas.items()):
                 diverged = _decide_again(replica, entry)
                 if diverged is None:
@@ -105,6 +110,7 @@ async def verify(
         await asyncio.sleep(0)
     found.answers += sum(one.answers_compared for one in replicas.values())
     found.sums = sums(books.state.core)
+    found.untrue = await recalled.untrue(log)
     found.accepted = len(reader.accepted_entries)
     found.heads_unchecked = reader.heads_unchecked
     found.last_sequence, found.head = reader.state.sequence, reader.state.head

@@ -47,6 +47,9 @@ MOST_BYTES = 1 << 24
 """Of one part of a file; anything longer is damage."""
 MOST_FAULTS = 100
 SEALED = "sabot.audit.v1.LogSealed"
+CONFIRMED = "sabot.audit.v1.FactsConfirmed"
+RECALL = "sabot.settlement.v1.RecallFacts"
+RECALLED = "sabot.settlement.v1.FactsRecalled"
 
 
 class NotAnExport(Exception):
@@ -197,12 +200,77 @@ class _Messages:
                 pool.Add(file)
             self.entry: Any = self._class(pool, "sabot.log.v1.Entry")
             self.sealed: Any = self._class(pool, SEALED)
+            # An export of a release without corrections has none of these.
+            self.facts: dict[str, Any] = {
+                name: self._class(pool, name)
+                for name in (CONFIRMED, RECALL, RECALLED)
+                if _knows(files, name)
+            }
         except (DecodeError, KeyError, TypeError, ValueError):
             raise NotAnExport("the descriptors are damaged") from None
 
     @staticmethod
     def _class(pool: DescriptorPool, name: str) -> Any:
         return GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+def _knows(files: FileDescriptorSet, name: str) -> bool:
+    package, _, message = name.rpartition(".")
+    return any(
+        file.package == package and any(one.name == message for one in file.message_type)
+        for file in files.file
+    )
+
+
+class _Recalled:
+    """Facts that corrections brought back, by the entry that each names, once confirmed."""
+
+    def __init__(self, messages: _Messages) -> None:
+        self._messages = messages
+        self._brought: dict[tuple[int, int], Any] = {}
+        self._steps: dict[str, list[tuple[int, int]]] = {}
+        self.confirmed: dict[int, list[Any]] = {}
+
+    def hear(self, entry: Exported, events: Any) -> None:
+        """The next entry."""
+        for index, event in enumerate(events):
+            kind = self._messages.facts.get(event.type)
+            if kind is None:
+                continue
+            body = kind.FromString(event.body)
+            if event.type == RECALL:
+                self._brought[entry.sequence, index] = body
+            elif event.type == RECALLED:
+                steps = [(step.sequence, step.index) for step in body.steps]
+                self._steps[body.correction_id] = steps
+            else:
+                for step in self._steps.pop(body.correction_id, []):
+                    for fact in self._brought.pop(step).facts:
+                        self.confirmed.setdefault(fact.position.sequence, []).append(fact)
+
+
+def _check_recalled(
+    found: Verified, messages: _Messages, recalled: _Recalled, file: BinaryIO
+) -> None:
+    """Read the entries again that confirmed facts name."""
+    if not recalled.confirmed:
+        return
+    file.seek(0)
+    read_start(file)
+    wanted = dict(recalled.confirmed)
+    for entry in read_entries(file):
+        for fact in wanted.pop(entry.sequence, ()):
+            _, service, _ = fact.type.split(".", 2)
+            events = messages.entry.FromString(entry.payload).events
+            at = fact.position.index
+            stands = at < len(events) and (events[at].type, events[at].body) == (
+                fact.type,
+                fact.body,
+            )
+            if not stands or not entry.subject.endswith(f".{service}.out".encode()):
+                found.fault(entry.sequence, f"a correction rests on {fact.type} here, untrue")
+    for sequence in wanted:
+        found.fault(sequence, "a correction rests on an entry that is not there")
 
 
 def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
@@ -213,6 +281,7 @@ def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
     messages = _Messages(descriptors)
     found = Verified(cell)
     heads, roots = [first_head(cell)], Roots()
+    recalled = _Recalled(messages)
     for entry in read_entries(file):
         expected = found.entries + 1
         if entry.sequence != expected:
@@ -224,8 +293,10 @@ def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
         heads.append(entry.head)
         roots.append(expected, entry.head)
         found.entries = expected
-        _check_answers(found, messages, entry, heads, roots, trusted)
+        _check_answers(found, messages, entry, heads, roots, trusted, recalled)
     found.head = heads[-1]
+    if found.right:
+        _check_recalled(found, messages, recalled, file)
     return found
 
 
@@ -236,13 +307,18 @@ def _check_answers(
     heads: list[bytes],
     roots: Roots,
     trusted: frozenset[bytes],
+    recalled: _Recalled,
 ) -> None:
-    if not entry.subject.endswith(b".out"):
+    is_answer = entry.subject.endswith(b".out")
+    if not is_answer and not entry.subject.endswith(b".settlement.in"):
         return
     try:
         read = messages.entry.FromString(entry.payload)
     except DecodeError:
         found.fault(entry.sequence, "its payload is no entry")
+        return
+    recalled.hear(entry, read.events)
+    if not is_answer:
         return
     cause = read.events[-1].cause.sequence if read.events else 0
     if cause < len(heads) and read.head and heads[cause] != read.head:

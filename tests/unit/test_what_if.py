@@ -193,6 +193,9 @@ def test_another_number_and_other_dice(past: Past) -> None:
     found = asked(past, "sicbo-1", Change(dice=(1, 2, 3)))
     assert found.would_be.result == "dice 1 2 3 = 6"
     assert would_be(found) == {"acme/ann": 200, "acme/": -200}
+    assert found.correction == (
+        "sabot correct propose sicbo-1 --sicbo 1,2,3 --reason misread --reference TEXT"
+    )
     assert would_be(asked(past, "sicbo-1", Change(dice=(1, 1, 1)))) == {
         "acme/ann": -200, "acme/": 200,
     }  # fmt: skip
