@@ -270,3 +270,43 @@ def test_a_request_whose_decision_failed_is_decided_when_retried() -> None:
 def test_an_amount_that_is_none_is_a_bug_of_the_edge(fact: Fact) -> None:
     with pytest.raises(InvariantViolated):
         with_money(500).when(fact)
+
+
+# ---- what limits say of a deposit (rule LIM-7) -------------------------------------------------
+
+
+def test_lim_7_a_deposit_that_limits_refuse_is_declined_with_their_reasons() -> None:
+    game = with_money(0).given(deposit(1, 500))
+    over = limits.Violation(limit=limits.LIMIT_DEPOSIT_WINDOW, allowed_minor=400)
+    refusal = limits.DepositRefused(
+        request_id=request_id(1),
+        account_id=A,
+        currency_code="EUR",
+        amount_minor=500,
+        violations=[over],
+    )
+    told = declined(1, wallet.DECLINE_LIMITS)
+    told.violations.append(over)
+    game.when(refusal).then(told)
+    assert game.state.deposits == {}
+    assert game.state.accounts["acme", A].available_minor == 0
+    # It is decided: neither a late approval nor a second refusal changes that.
+    game.when(refusal).then()
+    game.when(deposit_approved(1, 500)).then()
+
+
+def test_lim_7_what_a_partner_says_of_an_account_stands_in_its_opening() -> None:
+    body = wallet.OpenAccount(
+        account_id=A,
+        currency_code="EUR",
+        jurisdiction="FR",
+        age=limits.AGE_STATEMENT_OF_AGE,
+    )
+    Deciding(CORE).when(asked(body, 1)).then(
+        wallet.AccountOpened(
+            account_id=A,
+            currency_code="EUR",
+            jurisdiction="FR",
+            age=limits.AGE_STATEMENT_OF_AGE,
+        )
+    )
