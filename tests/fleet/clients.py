@@ -185,14 +185,15 @@ class Partner(Caller):
     # ---- accounts ------------------------------------------------------------------------------
 
     async def open_account(self, account_id: str, minor: int) -> None:
-        """Open an account and pay in."""
+        """Open an account and pay in; nothing where its money is elsewhere."""
         request = wallets.OpenAccountRequest(
             request_id=uuid7(), account_id=account_id, currency_code=CURRENCY
         )
         await self.known(
             lambda: self.wallet.OpenAccount(request, metadata=self.metadata, timeout=CALL_S)
         )
-        await self.deposit(account_id, minor)
+        if minor:
+            await self.deposit(account_id, minor)
 
     async def deposit(self, account_id: str, minor: int) -> entry_pb2.Position:
         request = wallets.DepositRequest(

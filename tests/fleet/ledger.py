@@ -130,7 +130,10 @@ class Ledger:
         for bet in body.bets:
             self._once("bet reserved", bet.bet_id)
             self.stakes[bet.bet_id] = (account, bet.bet, bet.stake_minor)
-            self.available[account] -= bet.stake_minor
+            if body.transaction_ids:  # It came from the partner's own wallet.
+                self.outside -= bet.stake_minor
+            else:
+                self.available[account] -= bet.stake_minor
             self.reserved[account] += bet.stake_minor
             self._move(event, bet.stake_minor, account, "a stake")
 
@@ -149,7 +152,10 @@ class Ledger:
         for bet in body.bets:
             self._end(event, bet.bet_id, account, bet.stake_minor)
             self.reserved[account] -= bet.stake_minor
-            self.available[account] += bet.stake_minor
+            if body.transaction_ids:
+                self.outside += bet.stake_minor
+            else:
+                self.available[account] += bet.stake_minor
             self._move(event, bet.stake_minor, account, "a return")
 
     def bets_settled(self, event: Event, body: settlement.BetsSettled) -> None:
@@ -178,7 +184,10 @@ class Ledger:
         if self.due.pop((account, body.round_id), None) != body.payout_minor:
             self.wrong.append(f"4: {body.payout_minor} paid at {event.position} was not ordered")
         self.reserved[account] -= body.stake_minor
-        self.available[account] += body.payout_minor
+        if body.due:
+            self.outside += body.payout_minor
+        else:
+            self.available[account] += body.payout_minor
         self.house += body.stake_minor - body.payout_minor
         self._move(event, body.payout_minor, account, "a payout")
 

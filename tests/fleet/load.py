@@ -32,7 +32,9 @@ class Front(Protocol):
 class Crowd:
     """Bets until it is told to stop. `seed`: of what it bets and when."""
 
-    def __init__(self, running: Front, seed: int) -> None:
+    def __init__(self, running: Front, seed: int, seamless: frozenset[str] = frozenset()) -> None:
+        """`seamless`: partners whose accounts have their money elsewhere."""
+        self.seamless = seamless
         self.partners: dict[str, Partner] = {name: running.partner(name) for name in PARTNERS}
         self.operator: Operator = running.operator()
         self.random = random.Random(seed)
@@ -51,7 +53,7 @@ class Crowd:
         await self.operator.open_table(table_spec(TABLE, WINDOW_MS, PAUSE_MS))
         await asyncio.gather(
             *(
-                one.open_account(f"{name}-{number}", DEPOSIT_MINOR)
+                one.open_account(f"{name}-{number}", 0 if name in self.seamless else DEPOSIT_MINOR)
                 for name, one in self.partners.items()
                 for number in range(ACCOUNTS)
             )
@@ -89,7 +91,7 @@ class Crowd:
             placed = await one.place(account, round_id, *wagers)
             if placed.bets and chance.random() < 0.1:
                 await one.withdraw(account, round_id, placed.bets[0][0])
-            if chance.random() < 0.1:
+            if chance.random() < 0.1 and name not in self.seamless:
                 await one.deposit(account, 100)
             await asyncio.sleep(chance.random() * 0.2)  # People take their time.
 
@@ -120,9 +122,11 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(running: Front, seed: int) -> AsyncIterator[Crowd]:
+async def crowd(
+    running: Front, seed: int, seamless: frozenset[str] = frozenset()
+) -> AsyncIterator[Crowd]:
     """A crowd at a table of its own, with a few bets on already."""
-    playing = Crowd(running, seed)
+    playing = Crowd(running, seed, seamless)
     await playing.begin()
     try:
         await playing.north.more_bets_on(3)

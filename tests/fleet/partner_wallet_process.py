@@ -42,6 +42,7 @@ class WalletProcess:
         self.address = f"127.0.0.1:{free_port()}"
         self.books = folder / "wallet.db"
         self._pid = folder / "pid"
+        self._started: subprocess.Popen[str] | None = None
         self._program = [
             sys.executable, "-m", "services.partner_wallet_example", "--listen", self.address,
             "--db", str(self.books), "--keys", str(published), "--cell", "main",
@@ -58,7 +59,8 @@ class WalletProcess:
         )
 
     def start(self) -> None:
-        """Start it and wait until it listens."""
+        """Start it and wait until it listens; one that was killed is forgotten."""
+        self._forget()
         process = subprocess.Popen(
             self._program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -67,6 +69,14 @@ class WalletProcess:
         line = process.stdout.readline()
         assert re.fullmatch(r"listens on \S+\n", line), line
         self._started = process
+
+    def _forget(self) -> None:
+        if self._started is not None:
+            self._started.kill()
+            self._started.wait()
+            if self._started.stdout is not None:
+                self._started.stdout.close()
+            self._started = None
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, whoever started it."""
@@ -84,10 +94,7 @@ class WalletProcess:
         trace: TracebackType | None,
     ) -> None:
         self.signal(signal.SIGKILL)
-        self._started.kill()
-        self._started.wait()
-        if self._started.stdout is not None:
-            self._started.stdout.close()
+        self._forget()
 
 
 def opened(accounts: Sequence[str]) -> list[str]:
