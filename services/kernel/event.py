@@ -60,6 +60,9 @@ class Event(NamedTuple):
     edge_us: int = 0
     """Inputs: when their edge took them, by its clock, microseconds since 1970 UTC. Log time may be
     later, where another edge's clock is ahead. Answers: 0."""
+    caused_us: int = 0
+    """Answers as they are read: log time at their cause, which is what the core that decided them
+    has for their time. Inputs, and one's own answers before they are read back: 0."""
 
 
 _WAITING: dict[str, bool] = {}

@@ -281,6 +281,7 @@ class LogReader:
                     False,
                     proto.note.traceparent,
                     proto.time_us if is_input else 0,
+                    0 if is_input else proto.time_us,
                 )
             )
 

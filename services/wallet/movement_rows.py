@@ -36,7 +36,7 @@ MOVEMENTS = Table(
     Column("amount_minor", BigInteger, nullable=False),
     # As reconciliation.v1.TransactionKind.
     Column("kind", SmallInteger, nullable=False),
-    # Log time of the order, as the call tells it: by it the movement belongs to a period.
+    # Log time at the order's cause, as the call tells it: by it the movement belongs to a period.
     Column("time_us", BigInteger, nullable=False),
     Column("ordered", KeyInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
@@ -76,7 +76,7 @@ def _ordered(
             "currency_code": body.currency_code,
             "amount_minor": amount_minor,
             "kind": int(kind),
-            "time_us": event.time_us,
+            "time_us": event.caused_us or event.time_us,
             "ordered": position_key(event.position),
             "state": ORDERED,
         },
