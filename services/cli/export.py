@@ -14,7 +14,7 @@ from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import entry_pb2
 from services.cli.verify_export import ENTRY, LENGTH, MAGIC
 from services.kernel.entry import canonical_headers, first_head, next_head
-from services.kernel.log import Log
+from services.kernel.log import Log, LogMessage
 
 
 class NothingToExport(Exception):
@@ -32,18 +32,11 @@ async def export_log(log: Log, path: Path, progress: Callable[[int], None]) -> t
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with fresh.open("wb") as file:
-            _start(file, log.cell)
+            start_export(file, log.cell)
             done = False
             async for batch in log.read(0):
                 for message in batch:
-                    headers = canonical_headers(message.headers)
-                    subject = message.subject.encode()
-                    head = next_head(
-                        head, message.sequence, message.subject, message.headers, message.payload
-                    )
-                    lengths = (len(subject), len(headers), len(message.payload))
-                    file.write(ENTRY.pack(message.sequence, *lengths))
-                    file.write(subject + headers + message.payload + head)
+                    head = write_entry(file, head, message)
                     done = message.sequence >= last
                     if done:
                         break
@@ -58,7 +51,19 @@ async def export_log(log: Log, path: Path, progress: Callable[[int], None]) -> t
     return last, head
 
 
-def _start(file: BinaryIO, cell: str) -> None:
+def write_entry(file: BinaryIO, head: bytes, message: LogMessage) -> bytes:
+    """Write the entry after the one with the chain hash `head`; its own chain hash."""
+    headers = canonical_headers(message.headers)
+    subject = message.subject.encode()
+    head = next_head(head, message.sequence, message.subject, message.headers, message.payload)
+    lengths = (len(subject), len(headers), len(message.payload))
+    file.write(ENTRY.pack(message.sequence, *lengths))
+    file.write(subject + headers + message.payload + head)
+    return head
+
+
+def start_export(file: BinaryIO, cell: str) -> None:
+    """Write what goes before the entries."""
     file.write(MAGIC)
     file.writelines(LENGTH.pack(len(part)) + part for part in (cell.encode(), descriptors()))
 

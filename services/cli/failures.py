@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.certify.cases import NotReady
 from services.cli.acceptance import NotAcceptable
+from services.cli.backup import BackupRefused, RestoreCut
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import CapsuleRefused
 from services.cli.console_child import ConsoleNotStarted
@@ -40,6 +41,7 @@ from services.shoe.generator import GeneratorFailed
 
 EXPECTED = (
     AcceptedDamaged,
+    BackupRefused,
     BadBooks,
     BadSettings,
     BehaviourUnknown,
@@ -68,6 +70,7 @@ EXPECTED = (
     PositionUnknown,
     ProjectionAhead,
     RoundUnknown,
+    RestoreCut,
     RulesRefused,
     ServerNotStarted,
     StoreDamaged,

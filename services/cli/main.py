@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from services.cli import (
+    backup_command,
     certify_command,
     correct_command,
     export_command,
@@ -59,6 +60,7 @@ movements_command.register(app)
 operating.register(app)
 odds_command.register(app)
 export_command.register(app)
+backup_command.register(app)
 log_command.register(app)
 rules_command.register(app)
 certify_command.register(app)

@@ -185,7 +185,6 @@ class Running:
 
     async def _rebuilt_equals(self, service: str, projection: Projection, log: Log) -> None:
         """A projection from nothing equals the live one (invariant 6)."""
-        live = projection_url(ServiceSettings(cell=CELL, data=self.data), service)
         async with asyncio.timeout(PATIENCE_S):
             for attempt in itertools.count():
                 fresh = sqlite_url(self.folder, f"{service}-again-{attempt}")
@@ -193,7 +192,7 @@ class Running:
                 assert await projector.start(wait_s=PATIENCE_S)
                 assert await projector.caught_up(PATIENCE_S)
                 await projector.close()
-                rows = await _rows(live, projection.metadata)
+                rows = await rows_of_projection(self.data, service, projection)
                 again = await _rows(fresh, projection.metadata)
                 if rows["projection_positions"] == again["projection_positions"]:
                     break
@@ -313,6 +312,12 @@ def _misled(ledger: Ledger, name: str, partner: Partner) -> list[str]:
 
 
 Rows = dict[str, list[tuple[Any, ...]]]
+
+
+async def rows_of_projection(data: Path, service: str, projection: Projection) -> Rows:
+    """All rows of a fleet's projection, by table."""
+    url = projection_url(ServiceSettings(cell=CELL, data=data), service)
+    return await _rows(url, projection.metadata)
 
 
 async def _rows(url: URL, metadata: MetaData) -> Rows:
