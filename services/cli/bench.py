@@ -8,7 +8,8 @@ One run measures, on loopback, with this process as the client of all of them:
 
 each at 1, 32 and 128 calls in flight, in slices that take turns, so that what else the machine does
 hits all three alike. Then the log alone and a cold recovery (see `bench_log`), the fleet's peak of
-memory, big rounds (see `bench_settle`), and the games by themselves (see `bench_games`). Between
+memory, bets of a seamless partner's accounts (see `bench_seamless`), big rounds (see
+`bench_settle`), and the games by themselves (see `bench_games`). Between
 slices rounds are settled and projections catch up, uncounted; how far they were behind is shown.
 """
 
@@ -45,7 +46,14 @@ IN_FLIGHT = (1, 32, 128)
 CALLED = ("echo", "place_bets", "sql_baseline")
 GAMES = ("settled_bets_per_s", "core_rounds_per_s", "live_odds_ms")
 BIG_ROUNDS = ("settle_seconds", "other_table_p99_ms", "other_table_p99_ms_voided")
-OTHERS = ("log_only_per_s", "recovery_events_per_s", "peak_rss_mib", *GAMES, *BIG_ROUNDS)
+OTHERS = (
+    "log_only_per_s",
+    "recovery_events_per_s",
+    "peak_rss_mib",
+    "seamless_per_s",
+    *GAMES,
+    *BIG_ROUNDS,
+)
 PARTS = (*CALLED, *OTHERS)
 SLICES = 4
 """Turns that each server takes at each number of calls in flight, a second or more each."""
@@ -95,6 +103,7 @@ class Report:
     rounds_per_s: dict[str, float] = field(default_factory=dict[str, float])
     """By game."""
     live_odds_ms: float = 0.0
+    seamless_per_s: float = 0.0
     big_rounds: BigRounds | None = None
     lags_s: list[float] = field(default_factory=list[float])
     load_before: float = 0.0
@@ -118,6 +127,7 @@ class Report:
             "log_only_per_s": round(self.log_only_per_s, 1),
             "recovery_events_per_s": round(self.recovery_per_s, 1),
             "peak_rss_mib": self.peak_rss_mib,
+            "seamless_per_s": round(self.seamless_per_s, 1),
             "settled_bets_per_s": self.settled_per_s,
             "core_rounds_per_s": self.rounds_per_s,
             "live_odds_ms": self.live_odds_ms,
@@ -207,6 +217,11 @@ async def _measure(place: Path, seconds: float, parts: Sequence[str]) -> Report:
         report.recovery_per_s, report.recovery_events = found["per_s"], found["events"]
         if report.recovery_events < events:
             raise BenchFailed(f"the log has {report.recovery_events} events, fewer than {events}")
+    if "seamless_per_s" in parts:
+        from services.cli.bench_seamless import seamless_per_s
+
+        _progress("a seamless partner")
+        report.seamless_per_s = await seamless_per_s(place, seconds)
     if set(BIG_ROUNDS) & set(parts):
         accounts = BIG_ACCOUNTS if seconds >= FULL_S else TRIAL_ACCOUNTS
         report.big_rounds = await big_rounds(place, accounts, _progress)
@@ -355,6 +370,10 @@ def _shown(report: Report, parts: Sequence[str], seconds: float) -> list[str]:
         )
     if "peak_rss_mib" in parts:
         lines.append(f"peak memory of the fleet: {report.peak_rss_mib:,.0f} MiB")
+    if "seamless_per_s" in parts:
+        lines.append(
+            f"bets whose stakes a partner's own wallet takes: {report.seamless_per_s:,.0f}/s"
+        )
     for game, settled in report.settled_per_s.items():
         lines.append(f"settlement of {game}: {settled:,.0f} bets/s")
     for game, rounds in report.rounds_per_s.items():

@@ -19,11 +19,15 @@ from sabot.log.v1.entry_pb2 import Position
 from sabot.money.v1.money_pb2 import Money
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.partner.v1 import partner_service_pb2_grpc as partners_grpc
+from sabot.partnerwallet.v1 import conventions_pb2 as conventions
 from sabot.table.v1 import operator_service_pb2 as operators
 from sabot.table.v1 import operator_service_pb2_grpc as operators_grpc
 from sabot.table.v1 import spec_pb2
+from sabot.wallet.v1 import wallet_operator_service_pb2 as wallet_operators
+from sabot.wallet.v1 import wallet_operator_service_pb2_grpc as wallet_operators_grpc
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2_grpc as wallets_grpc
+from sabot.wallet.v1.partner_profile_pb2 import WALLET_MODE_SEAMLESS, PartnerProfile
 from services.cli.bench_child import Child, child
 from services.cli.bench_load import (
     ACCOUNTS,
@@ -60,6 +64,8 @@ class Desk:
     tokens: dict[str, str]
     round_id: str = ""
     """The round whose betting is open."""
+    seamless: str = ""
+    """Where the partner's wallet is that holds its accounts' money; empty: it is here."""
     lags_s: list[float] = field(default_factory=list[float])
     """How long projections took to catch up, each time after the last bet of a slice."""
 
@@ -78,6 +84,8 @@ class Desk:
         stub = operators_grpc.TableOperatorServiceStub(self.channel)
         opening = operators.OpenTableRequest(request_id=uuid7(), spec=table_spec(TABLE))
         await patiently(lambda: stub.OpenTable(opening, **self._as(SUPERVISOR)))
+        if self.seamless:
+            await self._be_seamless()
         gate = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._fund(gate, number) for number in range(ACCOUNTS)))
 
@@ -139,7 +147,29 @@ class Desk:
         sender = self._as(f"partner:{PARTNER}")
         async with gate:
             await patiently(lambda: stub.OpenAccount(opening, **sender))
+            if self.seamless:
+                return
             await patiently(lambda: stub.Deposit(deposit, **sender))
+
+    async def _be_seamless(self) -> None:
+        stub: wallet_operators_grpc.WalletOperatorServiceAsyncStub
+        stub = wallet_operators_grpc.WalletOperatorServiceStub(self.channel)
+        request = wallet_operators.SetPartnerProfileRequest(
+            request_id=uuid7(),
+            partner_id=PARTNER,
+            profile=PartnerProfile(
+                mode=WALLET_MODE_SEAMLESS,
+                address=self.seamless,
+                plaintext=True,
+                conventions=conventions.WalletConventions(
+                    repeats=conventions.REPEAT_CONVENTION_FIRST_ANSWER,
+                    settled_rollbacks=conventions.SETTLED_ROLLBACK_CONVENTION_REFUSED,
+                    overdraws=conventions.OVERDRAW_CONVENTION_DECLINED,
+                ),
+            ),
+            reason="bench",
+        )
+        await patiently(lambda: stub.SetPartnerProfile(request, **self._as(SUPERVISOR)))
 
     def _as(self, actor: str) -> dict[str, Any]:
         return {"metadata": self.metadata(actor), "timeout": CALL_S}
@@ -156,14 +186,15 @@ class BenchFleet:
 
 
 @asynccontextmanager
-async def bench_fleet(folder: Path, data: Path) -> AsyncIterator[BenchFleet]:
-    """`sabot up`, with its table open and its accounts funded. Raises BenchFailed."""
+async def bench_fleet(folder: Path, data: Path, seamless: str = "") -> AsyncIterator[BenchFleet]:
+    """`sabot up`, with its table open and its accounts funded, or their money at a wallet at
+    `seamless`. Raises BenchFailed."""
     told = ("up", "--data", str(data), "--port", "0")
     async with child(folder, "fleet", "services.cli.main", *told, speaks=False) as one:
         address = json.loads(await one.file(data / "fleet.json", START_S))["address"]
         tokens = json.loads((data / "tokens.json").read_text())
         async with grpc.aio.insecure_channel(address) as channel:
-            desk = Desk(channel, tokens)
+            desk = Desk(channel, tokens, seamless=seamless)
             await desk.set_up()
             yield BenchFleet(one, address, data / "tokens.hashed.json", desk)
 

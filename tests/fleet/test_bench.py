@@ -31,6 +31,7 @@ def test_everything_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert told["log_only_per_s"] > 0
     assert told["recovery_events_per_s"] > 0
     assert told["peak_rss_mib"] > 10
+    assert told["seamless_per_s"] > 0
     games = {
         "baccarat", "blackjack", "roulette", "sicbo", "dragon_tiger", "football_studio"
     }  # fmt: skip

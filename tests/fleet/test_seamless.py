@@ -39,6 +39,8 @@ HELD_S = 2.0
 """What a round may wait for a partner (docs/architecture.md)."""
 SLACK_S = 1.5
 """For a busy machine, on top."""
+RESTART_S = 10.0
+"""On top where our own wallet is killed too: until its process reads the log again."""
 
 
 class Orders:
@@ -102,7 +104,9 @@ async def playing_with(
                 await orders.close()
 
 
-async def both_books_agree(running: Running, partner: WalletProcess, playing: Crowd) -> None:
+async def both_books_agree(
+    running: Running, partner: WalletProcess, playing: Crowd, slack_s: float = SLACK_S
+) -> None:
     """The log against itself, what partners were told, and the partner's own database."""
     ledger = await running.proven(**playing.partners)
     assert not any(ledger.reserved.values())
@@ -115,7 +119,7 @@ async def both_books_agree(running: Running, partner: WalletProcess, playing: Cr
     finally:
         there.close()
     assert moved_there == moved_here(events)
-    held_up(events)
+    held_up(events, slack_s)
     today = datetime.now(UTC).date()
     args = [
         "reconcile", "--partner", PARTNER, "--currency", "EUR",
@@ -139,7 +143,7 @@ def moved_here(events: Sequence[Event]) -> dict[str, int]:
     return dict(moved)
 
 
-def held_up(events: Sequence[Event]) -> None:
+def held_up(events: Sequence[Event], slack_s: float) -> None:
     """No round waited for the partner longer than it may, in log time."""
     closed: dict[str, int] = {}
     accepted: dict[str, int] = {}
@@ -149,12 +153,12 @@ def held_up(events: Sequence[Event]) -> None:
             closed[round_id] = event.time_us
         elif isinstance(event.body, wallet.StakesSealed):
             waited_s = (event.time_us - closed[round_id]) / 1e6
-            assert waited_s <= HELD_S + SLACK_S, (round_id, waited_s)
+            assert waited_s <= HELD_S + slack_s, (round_id, waited_s)
         elif isinstance(event.body, table.ResultAccepted):
             accepted[round_id] = event.time_us
         elif isinstance(event.body, wallet.RoundPaid):
             waited_s = (event.time_us - accepted[round_id]) / 1e6
-            assert waited_s <= SLACK_S, (round_id, waited_s)
+            assert waited_s <= slack_s, (round_id, waited_s)
 
 
 async def test_a_partners_wallet_is_killed_and_paused_under_load(tmp_path: Path) -> None:
@@ -197,4 +201,4 @@ async def test_both_wallets_are_killed_paused_and_started_again_ten_times(tmp_pa
             await south.more_bets_on(2)
         await playing.rest()
         await orders.until_resolved()
-        await both_books_agree(running, partner, playing)
+        await both_books_agree(running, partner, playing, RESTART_S)
