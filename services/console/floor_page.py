@@ -87,7 +87,7 @@ async def _facts(
         "new_id": uuid7,
         "deals": acts_as != SUPERVISING,
         "supervises": visit.who.may(*ORDERS["resume"].roles) and acts_as != DEALING,
-        "key": _key(visit, table, wants),
+        "key": "-".join(_keys(visit, table, wants).values()),
     }
 
 
@@ -120,26 +120,33 @@ async def _cards(visit: Visit, calls: Calls, table: TableShown) -> AsyncIterator
 
 
 async def _wants(visit: Visit, calls: Calls, table: TableShown) -> AsyncIterator[tuple[str, str]]:
-    last = visit.query("known")
+    known = visit.query("known").partition("-")
+    last = {"dealer": known[0], "supervisor": known[2]}
     while True:
         wants = await awaited(calls, table.table_id)
-        key = _key(visit, table, wants)
-        if key != last:
-            last = key
+        now = _keys(visit, table, wants)
+        for part in [part for part in now if now[part] != last[part]]:
             facts = await _facts(visit, calls, table, wants)
-            yield "dealer", visit.render("part_dealer.html", **facts)
-            yield "supervisor", visit.render("part_supervisor.html", **facts)
+            yield part, visit.render(f"part_{part}.html", **facts)
+        last = now
         await asyncio.sleep(LOOK_EVERY_S)
 
 
-def _key(visit: Visit, table: TableShown, wants: floor.Floor | None) -> str:
-    """What the forms are for, in short: while it is the same they stay as they are filled in."""
+def _keys(visit: Visit, table: TableShown, wants: floor.Floor | None) -> dict[str, str]:
+    """What each part's forms are for, in short: while it is the same they stay as they are filled
+    in."""
     one = table.round
-    told = (
-        wants.SerializeToString(deterministic=True) if wants is not None else b"",
-        (one.round_id, one.state, one.suspended, _dealt(one.hands)) if one else None,
+    of_round = (
+        (one.round_id, one.state, one.suspended, _dealt(one.hands), len(one.tosses))
+        if one
+        else None,
         _acts_as(visit, one.round_id) if one else "",
     )
+    of_floor = wants.SerializeToString(deterministic=True) if wants is not None else b""
+    return {"dealer": _short(of_round, of_floor), "supervisor": _short(of_round)}
+
+
+def _short(*told: object) -> str:
     return sha256(repr(told).encode()).hexdigest()[:16]
 
 

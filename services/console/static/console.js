@@ -69,3 +69,39 @@ document.addEventListener("htmx:afterRequest", function (event) {
   var hex = Array.from(bytes, function (one) { return one.toString(16).padStart(2, "0"); }).join("");
   field.value = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 });
+
+// Parts of a page come anew while somebody works with them: what was unfolded or filled in stays so,
+// as long as it is for the same round.
+(function () {
+  "use strict";
+  var kept = new WeakMap();
+  function nameOf(form) {
+    var round = form.querySelector("input[name=round_id]"), index = form.querySelector("input[type=hidden][name=index]");
+    return [form.dataset.order, round ? round.value : "", index ? index.value : ""].join(" ");
+  }
+  function fields(form) {
+    return form.querySelectorAll("input:not([type=hidden]), select, textarea");
+  }
+  document.addEventListener("htmx:sseBeforeMessage", function (event) {
+    var held = { folds: [], forms: {} };
+    event.target.querySelectorAll("details[data-fold][open]").forEach(function (one) { held.folds.push(one.dataset.fold); });
+    event.target.querySelectorAll("form.order").forEach(function (form) {
+      held.forms[nameOf(form)] = Array.from(fields(form), function (one) { return one.type === "checkbox" ? one.checked : one.value; });
+    });
+    kept.set(event.target, held);
+  });
+  document.addEventListener("htmx:sseMessage", function (event) {
+    var held = kept.get(event.target);
+    if (!held) return;
+    held.folds.forEach(function (fold) {
+      var one = event.target.querySelector('details[data-fold="' + fold + '"]');
+      if (one) one.open = true;
+    });
+    event.target.querySelectorAll("form.order").forEach(function (form) {
+      var values = held.forms[nameOf(form)];
+      if (values) fields(form).forEach(function (one, at) {
+        if (one.type === "checkbox") one.checked = Boolean(values[at]); else if (values[at]) one.value = values[at];
+      });
+    });
+  });
+})();
