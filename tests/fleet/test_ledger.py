@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,27 @@ async def _compared(ledger: Any, auditor: Any, days: ledgers.LocalDays) -> None:
     root = await ledger.GetDigest(request, metadata=auditor)
     assert root.digest == totals.digest
     assert sum(one.count for one in root.children) == root.digest.count
+
+
+def test_every_command_of_the_page_runs(stopped: Path, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/ledger.md").read_text()
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    sabot ")]
+    assert len(lines) > 6
+    first = period(stopped)[1]
+    copy = tmp_path / "copy.csv"
+    places = {
+        "--data DIR": f"--data {stopped}", "--partner ID": "--partner acme",
+        "--account ID": "--account ann", "--round ID": "--round t1-1",
+        "--from DATE": f"--from {first}", "--to DATE": f"--to {today()}",
+        "POSITION": "20", "FILE": str(copy),
+    }  # fmt: skip
+    export = next(line for line in lines if "--transactions" in line)
+    asked = [export, *(line for line in lines if "HOST:PORT" not in line)]
+    for line in asked:
+        command = re.split(r"\s{3,}", line)[0]
+        for place, value in places.items():
+            command = command.replace(place, value)
+        done = sabot(*command.split()[1:])
+        assert done.exit_code == 0, (command, done.output)
+        if line is export:
+            copy.write_text(done.stdout, newline="")
