@@ -109,7 +109,8 @@ class LedgerServicer:
         """A period's totals."""
         partner = _whose(request.partner_id, call)
         at = await self._at_least(request, call)
-        return await self._books.reconciliation(partner, request, at)
+        fresh = request.HasField("at_least")
+        return await self._books.reconciliation(partner, request, at, fresh=fresh)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_digest(

@@ -16,7 +16,7 @@ from services.kernel.event import Event, Position
 from services.kernel.projections import Projector
 from services.wallet.ledger_queries import SqlLedgerQueries
 from services.wallet.projection import WalletProjection
-from tests.unit.projecting import WAIT_S
+from tests.unit.projecting import WAIT_S, url_of
 from tests.unit.projection_log import RULES, HandMadeLog
 
 PARTNERS = ("north", "south")
@@ -187,7 +187,7 @@ async def projected(
     """The whole log in tables."""
     log = made.log if isinstance(made, MoneyLog) else made
     log.flush()
-    projector = Projector(WalletProjection(), f"sqlite+aiosqlite:///{folder / name}.db", log.read)
+    projector = Projector(WalletProjection(), url_of(folder, name), log.read)
     assert await projector.start(wait_s=WAIT_S)
     assert await projector.caught_up(WAIT_S)
     return projector, SqlLedgerQueries(projector)

@@ -35,6 +35,7 @@ from services.wallet.periods import BadPeriod, local_days, microseconds
 from services.wallet.servicer import WalletServicer
 from tests.unit.fake_edge import FakeEdge, FakeQueries
 from tests.unit.ledger_facts import MoneyLog, projected, some_money
+from tests.unit.projecting import ON_BOTH
 
 NORTH = Call(Caller(partner="north"), method="M")
 SOUTH = Call(Caller(partner="south"), method="M")
@@ -174,6 +175,7 @@ def shown(amount: Any) -> tuple[str, int]:
     return amount.currency_code, amount.minor_units
 
 
+@ON_BOTH
 async def test_a_statement_adds_up(ledger: Ledger) -> None:
     request = ledgers.GetStatementRequest(account_id="a", days=FOREVER)
     told = await ledger.calls.get_statement(request, NORTH)
@@ -230,6 +232,7 @@ async def test_pages_hold_at_the_position_of_the_first(ledger: Ledger) -> None:
         assert caught.value.reason is PAGE_TOKEN_INVALID
 
 
+@ON_BOTH
 async def test_a_journal_is_listed_whole_and_in_parts(ledger: Ledger) -> None:
     whole = await ledger.calls.list_journal(ledgers.ListJournalRequest(), NORTH)
     assert len(whole.entries) == 8
@@ -307,6 +310,7 @@ async def balance(ledger: Ledger, **at: Any) -> tuple[int, int]:
     return told.available.minor_units, told.reserved.minor_units
 
 
+@ON_BOTH
 async def test_a_balance_at_any_position_and_time(ledger: Ledger) -> None:
     for position, time_us, *_ in ledger.made.lines:
         for place in (position, position._replace(index=0xFFFFFFFF)):
@@ -337,6 +341,7 @@ async def test_a_balance_of_the_future_is_refused(ledger: Ledger) -> None:
 # ---- all of it ---------------------------------------------------------------------------------
 
 
+@ON_BOTH
 async def test_a_trial_balance_at_the_end_and_before(ledger: Ledger) -> None:
     told = await ledger.calls.get_trial_balance(ledgers.GetTrialBalanceRequest(), AUDITOR)
     assert [shown(one) for one in told.sums] == [("EUR", 0), ("JPY", 0)]
@@ -366,6 +371,7 @@ async def test_a_trial_balance_at_the_end_and_before(ledger: Ledger) -> None:
     assert early.position == at
 
 
+@ON_BOTH
 async def test_a_reconciliation_counts_what_moved(ledger: Ledger) -> None:
     request = ledgers.GetReconciliationRequest(currency_code="EUR", days=FOREVER)
     told = await ledger.calls.get_reconciliation(request, NORTH)
@@ -396,6 +402,7 @@ async def test_a_reconciliation_counts_what_moved(ledger: Ledger) -> None:
     assert before.over
 
 
+@ON_BOTH
 async def test_a_digest_lists_what_is_below_it(ledger: Ledger) -> None:
     totals = await ledger.calls.get_reconciliation(
         ledgers.GetReconciliationRequest(currency_code="EUR", days=FOREVER), NORTH
@@ -424,14 +431,20 @@ async def _transactions(ledger: Ledger) -> Any:
     return await books.queries.transactions("north", "EUR", period, 1 << 62, 100)
 
 
-async def test_a_period_of_too_many_transactions_is_refused(
+async def test_of_too_many_transactions_there_is_no_digest(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(books_module, "MAX_TRANSACTIONS", 6)
+    told = await ledger.calls.get_reconciliation(
+        ledgers.GetReconciliationRequest(currency_code="EUR", days=FOREVER), NORTH
+    )
+    assert told.stakes.entries == 3
+    assert not told.HasField("digest")
+    request = ledgers.GetDigestRequest(
+        currency_code="EUR", from_time=told.from_time, to_time=told.to_time
+    )
     with pytest.raises(Refused) as caught:
-        await ledger.calls.get_reconciliation(
-            ledgers.GetReconciliationRequest(currency_code="EUR", days=FOREVER), NORTH
-        )
+        await ledger.calls.get_digest(request, NORTH)
     assert caught.value.reason is PERIOD_TOO_LARGE
 
 

@@ -27,7 +27,7 @@ from services.wallet.ledger_queries import Balances, EntryRow, Span, end_key
 from services.wallet.periods import Period
 from services.wallet.projection import WalletProjection
 from tests.unit.ledger_facts import CURRENCIES, PARTNERS, MoneyLog, projected, some_money
-from tests.unit.projecting import folded, opened, rows_of, url_of
+from tests.unit.projecting import ON_BOTH, folded, opened, rows_of, url_of
 from tests.unit.projection_log import RULES, HandMadeLog, busy_log
 
 EVERYTHING = Span(0, 1 << 62)
@@ -44,6 +44,7 @@ def own(entry: EntryRow, kind: Kind) -> int:
     return sum(leg.amount_minor for leg in entry.legs if leg.kind is kind)
 
 
+@ON_BOTH
 async def test_an_entry_names_round_bets_rules_cause_and_time(tmp_path: Path) -> None:
     made = some_money()
     projector, queries = await projected(made, tmp_path)
@@ -289,6 +290,7 @@ def test_every_kind_of_ledger_account_has_a_number() -> None:
     assert LEDGERS.name != POSTINGS.name
 
 
+@ON_BOTH
 async def test_corrections_and_partners_confirmations_are_entries(tmp_path: Path) -> None:
     made = some_money()
     log = made.log
@@ -345,6 +347,7 @@ async def test_corrections_and_partners_confirmations_are_entries(tmp_path: Path
     await projector.close()
 
 
+@ON_BOTH
 async def test_debits_count_once_taken_and_never_once_rolled_back(tmp_path: Path) -> None:
     log = HandMadeLog()
     at: dict[str, Any] = {

@@ -797,7 +797,9 @@ class GetReconciliationResponse(_message.Message):
 
     @_builtins.property
     def digest(self) -> _digest_pb2.Digest:
-        """The digest of all transactions."""
+        """The digest of all transactions, at most half a minute old unless `at_least` was asked for; absent where
+        there are more than 250,000: compare parts of a day by GetDigest.
+        """
 
     @_builtins.property
     def position(self) -> _entry_pb2.Position:
