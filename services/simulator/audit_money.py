@@ -70,7 +70,7 @@ class MoneyAuditor:
 
     # ---- the ledger ----------------------------------------------------------------------------
 
-    def _post(self, place: Place, *legs: tuple[str, str, str, int]) -> None:
+    def post(self, place: Place, *legs: tuple[str, str, str, int]) -> None:
         """A journal entry: its legs sum to zero and overdraw nothing (invariant 1)."""
         self.findings.check(sum(leg[3] for leg in legs) == 0, place, f"unbalanced: {legs}")
         for kind, partner, account, minor in legs:
@@ -146,7 +146,7 @@ class MoneyAuditor:
                 self._not_blocked(place, partner, body.account_id)
                 self._in_time(place, body.request_id, fact.time_us)
                 self._once(place, "deposit", partner, body.request_id)
-                self._post(
+                self.post(
                     place,
                     ("external", partner, "", -body.amount_minor),
                     ("cash", partner, body.account_id, body.amount_minor),
@@ -154,7 +154,7 @@ class MoneyAuditor:
             case wallet.FundsWithdrawn():
                 self._in_time(place, body.request_id, fact.time_us)
                 self._once(place, "withdrawal of funds", partner, body.request_id)
-                self._post(
+                self.post(
                     place,
                     ("cash", partner, body.account_id, -body.amount_minor),
                     ("external", partner, "", body.amount_minor),
@@ -212,7 +212,7 @@ class MoneyAuditor:
             )
             bet.reserved = place
         total = sum(stake.stake_minor for stake in body.bets)
-        self._post(
+        self.post(
             place,
             ("cash", partner, body.account_id, -total),
             ("reserved", partner, body.account_id, total),
@@ -239,7 +239,7 @@ class MoneyAuditor:
                     f"{stake.stake_minor}",
                 )
         total = sum(stake.stake_minor for stake in body.bets)
-        self._post(
+        self.post(
             place,
             ("reserved", body.partner_id, body.account_id, -total),
             ("cash", body.partner_id, body.account_id, total),
@@ -327,7 +327,7 @@ class MoneyAuditor:
             f"{owner} is paid {body.payout_minor} for {body.stake_minor}, due is {payout} for "
             f"{stake}",
         )
-        self._post(
+        self.post(
             place,
             ("reserved", *owner, -body.stake_minor),
             ("house", body.partner_id, "", body.stake_minor - body.payout_minor - kept),

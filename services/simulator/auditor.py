@@ -19,6 +19,7 @@ from services.kernel.replica import BehaviourUnknown, Diverged, Replica
 from services.kernel.snapshot import StateCodec, state_digest
 from services.simulator.asking import Acknowledged
 from services.simulator.audit_blackjack import BlackjackAuditor
+from services.simulator.audit_corrections import CorrectionsAuditor
 from services.simulator.audit_limits import LimitsAuditor
 from services.simulator.audit_log import check_answers
 from services.simulator.audit_money import MoneyAuditor
@@ -60,11 +61,13 @@ def audit(
     end = (len(messages) + 1, 0)
     check_answers(facts, findings, at_rest=at_rest)
     money = MoneyAuditor(findings)
+    corrected = CorrectionsAuditor(findings, money)
     auditors = (
         ShoeAuditor(findings),
         TossAuditor(findings),
         BlackjackAuditor(findings),
         money,
+        corrected,
         LimitsAuditor(findings),
         RoundsAuditor(findings),
     )
@@ -78,6 +81,7 @@ def audit(
                 findings.add(fact.place, f"{type(fact.body).__name__} out of nowhere: {error!r}")
     if at_rest:
         money.finish(end)
+        corrected.finish(end)
     _check_acknowledged(facts, acknowledged, findings)
     compared, digests, replayed = _replayed(messages, types, cores, cell, findings, at_rest=at_rest)
     if replayed is not None and at_rest:
@@ -169,7 +173,11 @@ def _check_balances(
             money.balances["cash", partner, account_id],
             money.balances["reserved", partner, account_id],
         )
-        total += sum(told)
+        total += sum(told) - account.owed_minor
+        owed = -money.balances["receivable", partner, account_id]
+        findings.check(
+            account.owed_minor == owed, end, f"{partner}/{account_id} owes {owed} by the log"
+        )
         findings.check(told == own, end, f"{partner}/{account_id} has {told}, by the log {own}")
     findings.check(total == 0, end, f"all accounts sum to {total}")
 

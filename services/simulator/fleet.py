@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from services.audit.fact_checker import FactChecker
 from services.audit.snapshots import Snapshots
 from services.events import SERVICES, event_types
+from services.kernel.event import Position
 from services.kernel.key_file import KeyRing
 from services.kernel.log import LogUnavailable
 from services.kernel.memory_log import NO_FAULTS, Faults, MemoryLog
@@ -26,9 +28,12 @@ from services.kernel.replica import BehaviourUnknown, Diverged
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotSet
 from services.kernel.witness import MemoryWitness
+from services.settlement.queries import Fact
+from services.settlement.recaller import Recaller
 from services.shoe.custodian import Custodian
 from services.shoe.generator import Generator
 from services.simulator.inline import Inline
+from services.simulator.log_facts import facts_in
 from services.simulator.releases import Cores
 from services.simulator.store import WatchedStore
 from services.table.risk import Risk
@@ -90,6 +95,8 @@ class Machine:
     held: bool = False
     """Whether it must not be started now."""
     killed: asyncio.Event = field(default_factory=asyncio.Event)
+    work: list[Callable[[Process], Coroutine[Any, Any, None]]] = field(default_factory=list)
+    """What its shells do in the background."""
     stopped_by: list[str] = field(default_factory=list)
     """Why its processes stopped by themselves."""
 
@@ -204,7 +211,21 @@ class Fleet:
         if "shoe" in machine.services:
             generator = Generator(machine.rng.randbytes)
             shells.append(Custodian(self.store.cell, self._keys, generator))
+        machine.work = []
+        if "settlement" in machine.services:
+            recaller = Recaller()
+            recaller.facts_of = self._facts
+            shells.append(recaller)
+            machine.work.append(recaller.run)
+        if "audit" in machine.services:
+            checker = FactChecker()
+            shells.append(checker)
+            machine.work.append(checker.run)
         return shells
+
+    async def _facts(self, round_id: str, position: Position) -> Sequence[Fact]:
+        del position  # The store is ahead of everybody.
+        return facts_in(self.store.entries(), round_id)
 
     async def _run(self, machine: Machine, process: Process) -> None:
         """Start a process and let it run until it is killed or stops by itself."""
@@ -239,7 +260,11 @@ class Fleet:
             stopped = process.stopped
             if stopped is None:
                 return
+            work = [loop.create_task(one(process)) for one in machine.work]
             await asyncio.wait((kill, stopped), return_when=asyncio.FIRST_COMPLETED)
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
             if stopped.done():
                 why = stopped.result()
                 machine.stopped_by.append(type(why).__name__)

@@ -24,6 +24,7 @@ from services.kernel.event import Answers, Core, Event, InvariantViolated, Unfin
 from services.limits.domain.core import CORE as LIMITS
 from services.rules.domain.core import CORE as RULES
 from services.settlement.domain import decide as settlement_decide
+from services.settlement.domain import decide_corrections as settled_again
 from services.settlement.domain.core import CORE as SETTLEMENT
 from services.shoe.domain.core import CORE as SHOE
 from services.table.domain.core import CORE as TABLE
@@ -134,7 +135,7 @@ def _by_behaviour(decide: Callable[[Any, Event], Answers]) -> Callable[[Any, Eve
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Let settlements and voids go in steps of a few bets."""
-    modules = [vars(settlement_decide), vars(wallet_stakes)]
+    modules = [vars(settlement_decide), vars(settled_again), vars(wallet_stakes)]
     before = [module["STEP_BETS"] for module in modules]
     for module in modules:
         module["STEP_BETS"] = STEP_BETS

@@ -15,6 +15,7 @@ from typing import Any
 from services.simulator.asking import Callers
 from services.simulator.auditor import audit
 from services.simulator.chaos import Chaos, drawn_faults
+from services.simulator.corrections import Correctors
 from services.simulator.director import Director
 from services.simulator.fleet import Fleet, now_us
 from services.simulator.operators import QUIET_ROUNDS, Operators
@@ -123,6 +124,7 @@ class Simulation:
             )
             for number in range(rng.randint(3, 6))
         ]
+        self.correctors = Correctors(self.fleet, self.world, self.callers, self._rng())
         self.tasks: list[asyncio.Task[None]] = []
 
     def _rng(self) -> random.Random:
@@ -138,15 +140,16 @@ class Simulation:
         tables = [loop.create_task(self._run_table(*one)) for one in enumerate(self.games, 1)]
         players = [loop.create_task(self._play_late(player)) for player in self.players]
         repairs = loop.create_task(self._repair())
+        correctors = loop.create_task(self.correctors.work(), name="correctors")
         try:
             await self._play()
             for player in self.players:
                 player.playing = False
-            self.operators.closing = True
-            await self._rest([*tables, *players, repairs])
+            self.operators.closing = self.correctors.closing = True
+            await self._rest([*tables, *players, repairs, correctors])
             self._audit(at_rest=not self.result.violations)
         finally:
-            left = (*tables, *players, repairs, *self._deeds())
+            left = (*tables, *players, repairs, correctors, *self._deeds())
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
