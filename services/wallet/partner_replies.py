@@ -61,7 +61,7 @@ def request_of(transaction_id: str, movement: Movement) -> Request:
         "round_id": movement.round_id,
         "reason": movement.reason,
         "rule_set_hash": movement.rule_set_hash,
-        "bets": movement.bets[:MAX_LISTED],
+        "bets": () if _corrects(movement) else movement.bets[:MAX_LISTED],
         "time": Timestamp(
             seconds=movement.ordered_us // 1_000_000,
             nanos=movement.ordered_us % 1_000_000 * 1_000,
@@ -78,6 +78,17 @@ def request_of(transaction_id: str, movement: Movement) -> Request:
             )
         case MovementKind.ROLLBACK:
             return partner_wallet.RollbackRequest(**shared, debit_transaction_id=movement.debits[0])
+
+
+def _corrects(movement: Movement) -> bool:
+    """Whether it is for a correction: that is of the round, and names no bets."""
+    match movement.kind:
+        case MovementKind.DEBIT:
+            return movement.reason == partner_wallet.DEBIT_REASON_CORRECTION
+        case MovementKind.CREDIT:
+            return movement.reason == partner_wallet.CREDIT_REASON_CORRECTION
+        case MovementKind.ROLLBACK:
+            return False
 
 
 def verdict_of(transaction_id: str, movement: Movement, response: Message) -> Verdict:

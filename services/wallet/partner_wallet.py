@@ -33,6 +33,7 @@ from services.kernel.telemetry_names import (
     AlarmKind,
 )
 from services.wallet.domain.seamless_confirming import is_called
+from services.wallet.domain.seamless_corrections import is_correction
 from services.wallet.domain.seamless_debits import proto_of
 from services.wallet.domain.seamless_state import Movement, MovementKind, SeamlessState
 from services.wallet.partner_calls import PartnerCaller
@@ -44,17 +45,14 @@ LOOK_S = 0.1
 """How often the heard orders are looked at, if nothing wakes the shell."""
 SCAN_S = 0.5
 """How often all movements are: those of before a start, and those that another replica leaves."""
-STANDBY_S = {MovementKind.DEBIT: 0.5, MovementKind.CREDIT: 5.0, MovementKind.ROLLBACK: 5.0}
-"""How long nothing must have come back before a replica calls that does not lead."""
+STANDBY_S, DUE_STANDBY_S = 0.5, 5.0
+"""How long nothing must have come back before a replica calls that does not lead: for stakes, which
+a round waits for, and for what has time."""
 AGAIN_S = 2.0
 """What was told and is still not decided is called again after this: its entry may be lost."""
-PAUSE_S = {
-    MovementKind.DEBIT: (0.1, 0.5),
-    MovementKind.CREDIT: (0.2, 30.0),
-    MovementKind.ROLLBACK: (0.2, 30.0),
-}
-"""Between two calls for a movement, at first and at most; it doubles, less up to half by chance, so
-that a wallet that is back is not flooded."""
+PAUSE_S, DUE_PAUSE_S = (0.1, 0.5), (0.2, 30.0)
+"""Between two calls for a stake, and for what has time, at first and at most; it doubles, less up
+to half by chance, so that a wallet that is back is not flooded."""
 REFUSED_S = 5.0
 """The least pause after a credit was refused: people must do something."""
 TELL_EVERY = 8
@@ -218,7 +216,8 @@ class PartnerWallets:
             if now - self._told.get(transaction, now - AGAIN_S) < AGAIN_S:
                 continue
             since = self._seen.setdefault(transaction, now)
-            if leading or now - since >= STANDBY_S[movement.kind]:
+            standby_s = STANDBY_S if _is_stake(movement) else DUE_STANDBY_S
+            if leading or now - since >= standby_s:
                 self._seen[transaction] = now
                 self._start(cell, transaction, leading)
 
@@ -270,7 +269,7 @@ class PartnerWallets:
             if ends or not leading:
                 self._told[transaction] = _now()
                 return
-            least_s, most_s = PAUSE_S[movement.kind]
+            least_s, most_s = PAUSE_S if _is_stake(movement) else DUE_PAUSE_S
             if verdict.outcome == seamless.REPLY_OUTCOME_DECLINED:
                 least_s = REFUSED_S
             pause_s = min(max(2 * pause_s, least_s), most_s)
@@ -292,7 +291,7 @@ class PartnerWallets:
         partner = movement.partner
         profile: PartnerProfile = cell.state("wallet").seamless.profiles[partner]
         lanes = self._lanes_of(partner, profile)
-        async with lanes.place(urgent=movement.kind is MovementKind.DEBIT) as trying:
+        async with lanes.place(urgent=_is_stake(movement)) as trying:
             if _called(cell, transaction) is None:
                 return None
             began = _now()
@@ -338,7 +337,7 @@ class PartnerWallets:
         """Call, and compare what a taken debit leaves with what there was before: a wallet that
         says yes and takes nothing would have winnings paid for stakes that nobody staked."""
         key = (partner, movement.account_id)
-        debits = movement.kind is MovementKind.DEBIT
+        debits = _is_stake(movement)
         if debits and key not in self._balances and self._calls_of[key] == 1:
             told = await self._caller.balance(partner, profile, movement.account_id)
             fits = told is not None and told[0] == movement.currency_code
@@ -410,6 +409,11 @@ def _called(cell: Cell, transaction: str) -> Movement | None:
     state: SeamlessState = cell.state("wallet").seamless
     movement = state.movements.get(transaction)
     return movement if movement is not None and is_called(movement) else None
+
+
+def _is_stake(movement: Movement) -> bool:
+    """Whether it is a debit that a round waits for."""
+    return movement.kind is MovementKind.DEBIT and not is_correction(movement)
 
 
 def _ends(kind: MovementKind, verdict: Verdict) -> bool:

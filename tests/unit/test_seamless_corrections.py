@@ -4,12 +4,15 @@ it gives back is owed until the partner's wallet has taken it."""
 from __future__ import annotations
 
 import pytest
+from protovalidate import Validator
 
 from sabot.log.v1 import events_pb2 as log
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as partner_wallet
+from sabot.settlement.v1 import correction_events_pb2 as settled_again
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
+from services.wallet.partner_replies import request_of
 from tests.unit.seamless_facts import (
     Game,
     balanced,
@@ -30,9 +33,17 @@ def owed(game: Game) -> int:
 
 def test_what_an_account_gets_is_credited_and_due_until_confirmed() -> None:
     game = seamless_partner(A)
-    game.when(corrected(0, 500)).then_only(corrections.CorrectionPosted, seamless.CreditOrdered)
+    difference = corrected(0, 500)
+    assert isinstance(difference.body, settled_again.BetsCorrected)
+    difference.body.transaction_ids.append("d1")
+    game.when(difference).then_only(corrections.CorrectionPosted, seamless.CreditOrdered)
     credit = game.answers[1]
     assert isinstance(credit, seamless.CreditOrdered)
+    assert list(credit.debit_transaction_ids) == ["d1"], "no wallet pays for stakes not taken"
+    call = request_of(credit.transaction_id, movement(game, credit.transaction_id))
+    assert isinstance(call, partner_wallet.CreditRequest)
+    assert (list(call.debit_transaction_ids), list(call.bets)) == (["d1"], [])
+    assert not Validator().collect_violations(call)
     assert credit.reason == partner_wallet.CREDIT_REASON_CORRECTION
     assert credit.amount_minor == ledger(game, "due") == 500
     assert not game.state.accounts["acme", A].available_minor

@@ -350,3 +350,20 @@ def test_a_result_of_no_known_game_is_not_paid() -> None:
     strange.game = rule_set_pb2.GAME_UNSPECIFIED
     with pytest.raises(InvariantViolated, match="game 0"):
         betting(strange).when(accepted(TIE))
+
+
+def test_a_settlement_names_the_debits_that_a_seamless_partner_took() -> None:
+    one, two = (
+        reserved("a1", ("b1", "player", 100), ("b2", "tie", 50)),
+        reserved("a1", ("b3", "banker", 10), ("b4", "tie", 10)),
+    )
+    for fact, debits in ((one, ["d1"]), (two, ["d2", "d3"])):
+        assert isinstance(fact.body, wallet.StakeReserved)
+        fact.body.transaction_ids.extend(debits)
+    log_so_far = betting().given(one, two, reserved("a2", ("b5", "tie", 10)))
+    settled = log_so_far.when(accepted(PLAYER_WINS)).answers
+    assert [list(getattr(each, "transaction_ids", ())) for each in settled] == [
+        ["d1", "d2", "d3"],
+        [],
+        [],
+    ]

@@ -10,7 +10,7 @@ from services.settlement.domain.state import SettlementState
 
 CORE: Core[SettlementState] = Core(
     service="settlement",
-    schema=3,
+    schema=4,
     behaviour=1,
     state_type=SettlementState,
     initial=SettlementState,

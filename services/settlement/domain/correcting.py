@@ -36,6 +36,8 @@ class AccountDifference(NamedTuple):
     bets: list[corrections.CorrectedBet]
     payout_delta_minor: int
     commission_delta_minor: int
+    debits: list[str]
+    """The seamless partner's debits that paid the stakes."""
 
 
 def fault_of(
@@ -95,7 +97,7 @@ def _difference(
         bets.append(corrections.CorrectedBet(before=before, after=after))
     if not changed:
         return None
-    return AccountDifference(who[0], who[1], bets, payout, commission)
+    return AccountDifference(who[0], who[1], bets, payout, commission, account.debits)
 
 
 def _voided(before: settlement.SettledBet) -> settlement.SettledBet:

@@ -6,6 +6,7 @@ without bets is settled too: the wallet's `RoundPaid` waits for `RoundSettled`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import assert_never, cast
 
@@ -20,7 +21,13 @@ from services.kernel.event import Answers, Event, Unfinished
 from services.settlement.domain.decide_corrections import correct_step, decide_recall
 from services.settlement.domain.events import Folded
 from services.settlement.domain.paying import Paying
-from services.settlement.domain.state import STEP_BETS, Round, SettlementState, running_round
+from services.settlement.domain.state import (
+    STEP_BETS,
+    Round,
+    SettlementState,
+    StakedBet,
+    running_round,
+)
 
 
 def decide(state: SettlementState, event: Event) -> Answers:
@@ -75,6 +82,7 @@ def _step(table_id: str, running: Round) -> Answers:
                     for bet_id, bet in bets.items()
                 ],
                 rule_set_hash=running.rule_set.hash,
+                transaction_ids=_debits_of(bets),
             )
         )
     answers.append(
@@ -87,3 +95,8 @@ def _step(table_id: str, running: Round) -> Answers:
         )
     )
     return answers
+
+
+def _debits_of(bets: Mapping[str, StakedBet]) -> list[str]:
+    """The seamless partner's debits behind an account's bets, each once; none elsewhere."""
+    return list(dict.fromkeys(bet.transaction_id for bet in bets.values() if bet.transaction_id))

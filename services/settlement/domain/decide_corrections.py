@@ -108,6 +108,7 @@ def correct_step(state: SettlementState, correction_id: str) -> Answers:
                 commission_delta_minor=one.commission_delta_minor,
                 rule_set_hash=b"" if facts.rule_set is None else facts.rule_set.hash,
                 reason=table.RoundReason.ValueType(recall.reason),
+                transaction_ids=one.debits,
             )
         )
     accounts = recall.accounts_corrected + len(answers)

@@ -88,8 +88,10 @@ def _round_goes_on(
     match body:
         case wallet.StakeReserved():
             bets = running.stakes.setdefault((event.partner, body.account_id), {})
-            for bet in body.bets:
-                bets[bet.bet_id] = StakedBet(bet.bet, bet.stake_minor, bet.position)
+            debits = body.transaction_ids
+            for place, bet in enumerate(body.bets):
+                paid_by = debits[place if len(debits) > 1 else 0] if debits else ""
+                bets[bet.bet_id] = StakedBet(bet.bet, bet.stake_minor, bet.position, paid_by)
         case wallet.StakeReturned():
             _returned(running, event, body)
         case table.ResultAccepted():

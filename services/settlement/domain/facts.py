@@ -51,6 +51,8 @@ class SettledAccount:
     number: int
     """Its place among the accounts of the round, from 0."""
     bets: list[settlement.SettledBet] = field(default_factory=list[settlement.SettledBet])
+    debits: list[str] = field(default_factory=list[str])
+    """The seamless partner's debits that paid them."""
 
 
 @dataclass(slots=True)
@@ -132,7 +134,9 @@ def _fits(facts: Facts, table_id: str, round_id: str, body: Message) -> bool:
             fits = facts.outcome is not None and not facts.is_settled
             if not fits or who in facts.accounts or body.round_id != round_id:
                 return False
-            facts.accounts[who] = SettledAccount(len(facts.accounts), list(body.bets))
+            facts.accounts[who] = SettledAccount(
+                len(facts.accounts), list(body.bets), list(body.transaction_ids)
+            )
         case settlement.RoundSettled():
             bets = sum(len(one.bets) for one in facts.accounts.values())
             counted = (body.accounts, body.bets) == (len(facts.accounts), bets)

@@ -22,6 +22,8 @@ class StakedBet(NamedTuple):
     bet: str
     stake_minor: int
     position: str = ""
+    transaction_id: str = ""
+    """The seamless partner's debit that paid it."""
 
 
 @dataclass(slots=True)

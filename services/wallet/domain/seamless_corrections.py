@@ -61,6 +61,7 @@ def order_correction(
     if isinstance(order, seamless.CreditOrdered):
         order.reason = partner_wallet.CREDIT_REASON_CORRECTION
         order.rule_set_hash = body.rule_set_hash
+        order.debit_transaction_ids.extend(body.transaction_ids)
     else:
         order.reason = partner_wallet.DEBIT_REASON_CORRECTION
     posted.transaction_id = order.transaction_id

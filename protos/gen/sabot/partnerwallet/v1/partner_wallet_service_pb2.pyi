@@ -396,7 +396,10 @@ class DebitResponse(_message.Message):
     """Whether this is the outcome of an earlier call."""
     @_builtins.property
     def balance(self) -> _money_pb2.Money:
-        """What the account has afterwards, as far as the partner likes to tell. For showing only."""
+        """What the account has afterwards, as far as the partner likes to tell; but exactly, where it is told. A
+        debit that is TAKEN and leaves what there was before counts as a fault of the wallet: its bets are not
+        on, and it is rolled back.
+        """
 
     def __init__(
         self,

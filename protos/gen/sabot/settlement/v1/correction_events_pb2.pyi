@@ -331,6 +331,7 @@ class BetsCorrected(_message.Message):
     COMMISSION_DELTA_MINOR_FIELD_NUMBER: _builtins.int
     RULE_SET_HASH_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    TRANSACTION_IDS_FIELD_NUMBER: _builtins.int
     correction_id: _builtins.str
     """By which correction."""
     partner_id: _builtins.str
@@ -357,6 +358,10 @@ class BetsCorrected(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___CorrectedBet]:
         """All its bets in the round, in the order of their reservation."""
 
+    @_builtins.property
+    def transaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Seamless partners: the debits that paid the stakes."""
+
     def __init__(
         self,
         *,
@@ -372,10 +377,11 @@ class BetsCorrected(_message.Message):
         commission_delta_minor: _builtins.int = ...,
         rule_set_hash: _builtins.bytes = ...,
         reason: _events_pb2_1.RoundReason.ValueType = ...,
+        transaction_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "commission_delta_minor", b"commission_delta_minor", "correction_id", b"correction_id", "currency_code", b"currency_code", "partner_id", b"partner_id", "payout_delta_minor", b"payout_delta_minor", "reason", b"reason", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "commission_delta_minor", b"commission_delta_minor", "correction_id", b"correction_id", "currency_code", b"currency_code", "partner_id", b"partner_id", "payout_delta_minor", b"payout_delta_minor", "reason", b"reason", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "transaction_ids", b"transaction_ids", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n sabot/settlement/v1/events.proto\x12\x13sabot.settlement.v1\"\xd3\x01\n\nSettledBet\x12\x0e\n\x06\x62\x65t_id\x18\x01 \x01(\t\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x13\n\x0bstake_minor\x18\x03 \x01(\x03\x12-\n\x07outcome\x18\x04 \x01(\x0e\x32\x1c.sabot.settlement.v1.Outcome\x12\x14\n\x0cprofit_minor\x18\x05 \x01(\x03\x12\x14\n\x0cpayout_minor\x18\x06 \x01(\x03\x12\x18\n\x10\x63ommission_minor\x18\x07 \x01(\x03\x12\x10\n\x08position\x18\x08 \x01(\t\x12\x0c\n\x04line\x18\t \x01(\t\"\xb6\x01\n\x0b\x42\x65tsSettled\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12-\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x1f.sabot.settlement.v1.SettledBet\x12\x15\n\rrule_set_hash\x18\x07 \x01(\x0c\"i\n\x0cRoundSettled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x03 \x01(\r\x12\x0c\n\x04\x62\x65ts\x18\x04 \x01(\r\x12\x15\n\rrule_set_hash\x18\x05 \x01(\x0c*\x84\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x0f\n\x0bOUTCOME_WON\x10\x01\x12\x10\n\x0cOUTCOME_LOST\x10\x02\x12\x12\n\x0eOUTCOME_PUSHED\x10\x03\x12\x15\n\x11OUTCOME_HALF_LOST\x10\x04\x12\x12\n\x0eOUTCOME_VOIDED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n sabot/settlement/v1/events.proto\x12\x13sabot.settlement.v1\"\xd3\x01\n\nSettledBet\x12\x0e\n\x06\x62\x65t_id\x18\x01 \x01(\t\x12\x0b\n\x03\x62\x65t\x18\x02 \x01(\t\x12\x13\n\x0bstake_minor\x18\x03 \x01(\x03\x12-\n\x07outcome\x18\x04 \x01(\x0e\x32\x1c.sabot.settlement.v1.Outcome\x12\x14\n\x0cprofit_minor\x18\x05 \x01(\x03\x12\x14\n\x0cpayout_minor\x18\x06 \x01(\x03\x12\x18\n\x10\x63ommission_minor\x18\x07 \x01(\x03\x12\x10\n\x08position\x18\x08 \x01(\t\x12\x0c\n\x04line\x18\t \x01(\t\"\xcf\x01\n\x0b\x42\x65tsSettled\x12\x12\n\npartner_id\x18\x01 \x01(\t\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x10\n\x08table_id\x18\x03 \x01(\t\x12\x10\n\x08round_id\x18\x04 \x01(\t\x12\x15\n\rcurrency_code\x18\x05 \x01(\t\x12-\n\x04\x62\x65ts\x18\x06 \x03(\x0b\x32\x1f.sabot.settlement.v1.SettledBet\x12\x15\n\rrule_set_hash\x18\x07 \x01(\x0c\x12\x17\n\x0ftransaction_ids\x18\x14 \x03(\t\"i\n\x0cRoundSettled\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x03 \x01(\r\x12\x0c\n\x04\x62\x65ts\x18\x04 \x01(\r\x12\x15\n\rrule_set_hash\x18\x05 \x01(\x0c*\x84\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x0f\n\x0bOUTCOME_WON\x10\x01\x12\x10\n\x0cOUTCOME_LOST\x10\x02\x12\x12\n\x0eOUTCOME_PUSHED\x10\x03\x12\x15\n\x11OUTCOME_HALF_LOST\x10\x04\x12\x12\n\x0eOUTCOME_VOIDED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.settlement.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OUTCOME']._serialized_start=564
-  _globals['_OUTCOME']._serialized_end=696
+  _globals['_OUTCOME']._serialized_start=589
+  _globals['_OUTCOME']._serialized_end=721
   _globals['_SETTLEDBET']._serialized_start=58
   _globals['_SETTLEDBET']._serialized_end=269
   _globals['_BETSSETTLED']._serialized_start=272
-  _globals['_BETSSETTLED']._serialized_end=454
-  _globals['_ROUNDSETTLED']._serialized_start=456
-  _globals['_ROUNDSETTLED']._serialized_end=561
+  _globals['_BETSSETTLED']._serialized_end=479
+  _globals['_ROUNDSETTLED']._serialized_start=481
+  _globals['_ROUNDSETTLED']._serialized_end=586
 # @@protoc_insertion_point(module_scope)

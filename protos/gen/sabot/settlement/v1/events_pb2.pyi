@@ -122,6 +122,7 @@ class BetsSettled(_message.Message):
     CURRENCY_CODE_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     RULE_SET_HASH_FIELD_NUMBER: _builtins.int
+    TRANSACTION_IDS_FIELD_NUMBER: _builtins.int
     partner_id: _builtins.str
     """The partner that owns the account."""
     account_id: _builtins.str
@@ -138,6 +139,10 @@ class BetsSettled(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledBet]:
         """Its bets, in the order of their reservation."""
 
+    @_builtins.property
+    def transaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Seamless partners: the debits that paid the stakes."""
+
     def __init__(
         self,
         *,
@@ -148,10 +153,11 @@ class BetsSettled(_message.Message):
         currency_code: _builtins.str = ...,
         bets: _abc.Iterable[Global___SettledBet] | None = ...,
         rule_set_hash: _builtins.bytes = ...,
+        transaction_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "partner_id", b"partner_id", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "bets", b"bets", "currency_code", b"currency_code", "partner_id", b"partner_id", "round_id", b"round_id", "rule_set_hash", b"rule_set_hash", "table_id", b"table_id", "transaction_ids", b"transaction_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
