@@ -28,6 +28,7 @@ from services.cli.known_draws import CardUnknown, Draws, committed_to, draws_of
 from services.cli.outcome import Difference, Outcome, differences, outcome_of
 from services.conformance.cell import CORES, Cell, DecisionFailed
 from services.events import event_types
+from services.games.blackjack import is_blackjack
 from services.kernel.entry import EventTypes, position_of
 from services.kernel.event import Event, Position
 from services.kernel.log import Log
@@ -271,7 +272,9 @@ class _Again:
         if table is None:
             raise WhatIfRefused(f"table {self._table_id} opens together with its round")
         before = len(self.told)
-        order = tables.OpenTable(request_id=self._uuid(), spec=changed(table.spec))
+        order = tables.OpenTable(
+            request_id=self._uuid(), spec=changed(table.spec), blackjack_on_floor=True
+        )
         self._take(self._cell.tell("table", order, actor=OPERATOR, at_us=self._cell.time_us))
         for event in self.told[before:]:
             body = event.body
@@ -354,10 +357,33 @@ class _Again:
                 if index in change.cards:
                     body = _copy(body)
                     body.card = change.cards[index]
+            case floor.RecordPeek() if body.shoe_id == self._shoe_id and change.cards:
+                looked = self._looked_on_floor(body)
+                if looked is not None:
+                    body = _copy(body)
+                    body.blackjack = looked
             case _:
                 pass
         given: Message = body
         return given
+
+    def _looked_on_floor(self, body: floor.RecordPeek) -> bool | None:
+        """What a look would have told of the hole card, as that is or shall be; None: it is not
+        known, since it was never turned over."""
+        shoe = self._cell.states["shoe"].shoes.get(body.shoe_id)
+        if shoe is None or shoe.hole is None or shoe.floor is None or shoe.floor.up_at is None:
+            return None
+        index = shoe.hole.index
+        turned = self._change.cards.get(index) or next(
+            (
+                str(one.body.card)
+                for one in self._inputs
+                if isinstance(one.body, floor.RecordCard)
+                and (one.body.shoe_id, one.body.index) == (body.shoe_id, index)
+            ),
+            "",
+        )
+        return is_blackjack((shoe.opened[shoe.floor.up_at].card, turned)) if turned else None
 
     # ---- dealing -------------------------------------------------------------------------------
 
