@@ -63,6 +63,9 @@ class Options(NamedTuple):
     peek: Peek = Peek.ACE_ONLY
     doubles: bool = True
     one_card_on_split_aces: bool = True
+    second_card_later: bool = False
+    """No hole card lies on the table: the dealer's second card is drawn once the seats have acted.
+    Only where nobody looks at it (`Peek.NONE`), so that a round comes to the same either way."""
 
 
 class Spot(NamedTuple):
@@ -166,6 +169,7 @@ class Round:
     """The dealer's open cards: the first, the hole card once it is revealed, then those drawn."""
     hole_dealt: bool = False
     hole_open: bool = False
+    """The dealer's second card lies open."""
     insurance_over: bool = False
     """Nobody can be insured any more: offered and sealed, or never offered."""
     peeked: bool | None = None
@@ -242,14 +246,15 @@ def next_step(one: Round) -> Step:
             if _acts(one.options, _hand(one, spot)):
                 return _turn(one, spot)
     if not one.hole_open:
-        return RevealHole()
+        return Draw((DEALER,)) if one.options.second_card_later else RevealHole()
     return Draw((DEALER,)) if _in_contest(one) and dealer_draws(one.dealer) else Over()
 
 
 def first_deal(one: Round) -> tuple[Spot, ...]:
     """One card to each seat, one to the dealer, a second to each seat, the hole card (BJ-2)."""
     each = tuple(Spot(seat, 1) for seat in one.seats)
-    return (*each, DEALER, *each, HOLE)
+    hole = () if one.options.second_card_later else (HOLE,)
+    return (*each, DEALER, *each, *hole)
 
 
 def insurable_seats(one: Round) -> tuple[int, ...]:
@@ -336,7 +341,9 @@ def take_card(one: Round, spot: Spot, card: str) -> None:
         one.hole_dealt = True
     elif spot == DEALER:
         if one.dealer and not one.hole_open:
-            raise NotPossible("the dealer draws before the hole card is open")
+            if not one.options.second_card_later:
+                raise NotPossible("the dealer draws before the hole card is open")
+            one.hole_open = True
         one.dealer.append(card)
     else:
         hand = _found(one, spot)

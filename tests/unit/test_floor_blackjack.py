@@ -511,3 +511,28 @@ def test_its_state_is_a_snapshot() -> None:
     for game in (laid(), laid().given(peek("AD"), look(False), reveal("AD"), card("9D", HOLE))):
         raw = codec.dumps(ShoeState, game.state)
         assert codec.loads(ShoeState, raw) == game.state
+
+
+# ---- no hole card ------------------------------------------------------------------------------
+
+
+def without_hole() -> Deciding[ShoeState]:
+    """Where nobody looks, the deal ends with the seats' second cards."""
+    game = ready().given(round_opened(), betting_closed(), sealed(), called(SEAT, D, SEAT))
+    return game.given(card("TS", 0), card("6D", 1), card("9S", 2))
+
+
+def test_without_a_hole_card_nothing_is_laid_face_down_and_the_next_card_is_open() -> None:
+    game = without_hole()
+    told = face_down()
+    game.when(told).then(rejected(told, floor.FLOOR_REFUSAL_NOT_FACE_DOWN))
+    assert not hidden(game, card("5C", 3))
+    game.when(called(D, before=3)).then()
+    game.when(card("5C", 3)).then(dealt(3, "5C", D))
+
+
+def test_without_a_hole_card_a_card_is_out_of_turn_until_the_dealers_second() -> None:
+    game = without_hole()
+    game.when(card("5C", 3)).then(fault(floor.FLOOR_FAULT_CARD_OUT_OF_TURN, "5C"), held(3, "5C"))
+    game.when(called(D, before=3)).then(dealt(3, "5C", D))
+    game.when(card("8C", 4)).then(held(4, "8C"))

@@ -89,7 +89,7 @@ class Hall:
         return self.cell.process.state("table").tables["bj"].running
 
     async def play(self, misreads: float) -> None:
-        peek = self.chance.choice(list(Peek))
+        peek = self.chance.choice(list(Peek))  # Without any, no hole card is dealt.
         rule_set = catalogue.blackjack(peek=peek, cut_depth=137)
         await self.dealer.open(floor_spec("bj", rule_set, action_ms=400))
         for account in ACCOUNTS:

@@ -9,6 +9,7 @@ import pytest
 
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import floor_events_pb2 as floor
+from sabot.table.v1 import spec_pb2
 from services.games import blackjack as game_of
 from services.games.blackjack import (
     DEALER,
@@ -437,3 +438,58 @@ def test_two_seats_and_a_card_of_the_one_that_has_acted() -> None:
     log_.when(dealt(5, ("TD", H))).then(
         resolved("7C TD", (2, [hand("5S 6S 5D")]), (5, [hand("9D 9H")]))
     )
+
+
+# ---- no hole card ------------------------------------------------------------------------------
+
+
+def without_hole(seat: str, up_card: str) -> Deciding[RulesState]:
+    """On a floor where nobody looks: places 0 to 2."""
+    first, second = seat.split()
+    spec = opened(blackjack(peek=Peek.NONE))
+    spec.spec.origin = spec_pb2.OUTCOME_ORIGIN_FLOOR
+    log_ = Deciding(CORE).given(spec, round_opened())
+    log_.given(
+        reserved(ANN, bet("b1", "main", 100, 2), bet("b2", "21_plus_3", 10, 2)),
+    )
+    log_.when(sealed()).then(drawn(0, SEAT_2, D, SEAT_2))
+    log_.given(dealt(0, (first, SEAT_2)))
+    log_.when(dealt(1, (up_card, D))).then()
+    return log_.when(dealt(2, (second, SEAT_2)))
+
+
+def test_bj_4_on_a_floor_where_nobody_looks_the_dealers_second_card_is_a_later_one() -> None:
+    log_ = without_hole("TS 8C", "9C")
+    log_.then(side_bet(2, "21_plus_3", "straight"), turn(1, 2, FIRST_TWO, stake=100))
+    log_.when(taken(1, 2, STAND)).then(drawn(3, D))
+    log_.when(dealt(3, ("5D", D))).then(drawn(4, D))
+    log_.when(dealt(4, ("7H", D))).then(resolved("9C 5D 7H", (2, [hand("TS 8C")])))
+
+
+def test_bj_5_the_second_card_is_drawn_also_where_no_hand_is_left() -> None:
+    log_ = without_hole("TS 6C", "9C").given(taken(1, 2, HIT))
+    log_.when(dealt(3, ("KH", SEAT_2))).then(drawn(4, D))
+    log_.when(dealt(4, ("3D", D))).then(resolved("9C 3D", (2, [hand("TS 6C KH")])))
+
+
+def test_bj_3_at_an_ace_insurance_is_decided_by_the_later_card() -> None:
+    log_ = without_hole("TS 8C", "AC")
+    log_.then(side_bet(2, "21_plus_3", ""), offered(1, 2))
+    log_.when(sealed(INSURANCE)).then(turn(2, 2, FIRST_TWO, stake=100))
+    log_.when(taken(2, 2, STAND)).then(drawn(3, D))
+    log_.when(dealt(3, ("KD", D))).then(resolved("AC KD", (2, [hand("TS 8C")])))
+
+
+def test_the_later_card_is_corrected_like_any_other() -> None:
+    log_ = without_hole("TS 8C", "9C").given(taken(1, 2, STAND), dealt(3, ("5D", D)), suspended())
+    log_.when(corrected(3, "8D")).then(
+        recalled(),
+        given_to(SEAT_2, D, SEAT_2, D),
+        resolved("9C 8D", (2, [hand("TS 8C")])),
+    )
+
+
+def test_a_virtual_table_where_nobody_looks_deals_a_hole_card() -> None:
+    log_ = Deciding(CORE).given(opened(blackjack(peek=Peek.NONE)), round_opened())
+    log_.given(reserved(ANN, bet("b1", "main", 100, 2)))
+    log_.when(sealed()).then(drawn(0, SEAT_2, D, SEAT_2, H))

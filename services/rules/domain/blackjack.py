@@ -312,7 +312,7 @@ def next_calls(
     if one.game is None or one.asked:
         return ()
     answers: list[Message] = []
-    if one.game.hole_dealt and (one.corrected or not one.side_bets_decided):
+    if is_dealt(one, one.game) and (one.corrected or not one.side_bets_decided):
         answers.extend(side_bets(one, one.game, table_id, round_id))
     step = blackjack.next_step(one.game)
     if isinstance(step, Over):
@@ -376,6 +376,12 @@ def call_for(
             )
         case _:
             assert_never(step)
+
+
+def is_dealt(one: Blackjack, game: Round) -> bool:
+    """Whether every card of the first deal has come."""
+    came = sum(play.kind is Kind.CARD for play in one.plays)
+    return bool(game.seats) and came >= len(blackjack.first_deal(game))
 
 
 def side_bets(

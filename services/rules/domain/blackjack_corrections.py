@@ -22,6 +22,7 @@ from services.rules.domain.blackjack import (
     as_told,
     call_for,
     hand_of,
+    is_dealt,
     next_calls,
     side_bets,
 )
@@ -58,7 +59,7 @@ def calls_of_corrected(
     if one.game is None or running.resolved:
         return answers
     if outstanding:
-        if one.game.hole_dealt:
+        if is_dealt(one, one.game):
             answers.extend(side_bets(one, one.game, table_id, running.round_id))
         return answers
     answers.extend(

@@ -9,7 +9,9 @@ from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import spec_pb2
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.games.blackjack import Options, Peek
 from services.games.blackjack_result import options_of
 from services.kernel.event import Event
 from services.rules.domain.blackjack import Blackjack, Told, follow
@@ -91,7 +93,14 @@ def _table_opened(state: RulesState, body: table.TableOpened) -> None:
     if one is None:
         one = state.tables[spec.table_id] = Table(spec.rule_set.game)
     one.game = spec.rule_set.game
-    one.options = options_of(spec.rule_set) if one.game == rule_set_pb2.GAME_BLACKJACK else None
+    one.options = _options(spec) if one.game == rule_set_pb2.GAME_BLACKJACK else None
+
+
+def _options(spec: spec_pb2.TableSpec) -> Options:
+    """On a floor where nobody looks at a hole card, none is dealt."""
+    options = options_of(spec.rule_set)
+    told = spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
+    return options._replace(second_card_later=told and options.peek is Peek.NONE)
 
 
 def _round_goes_on(

@@ -157,6 +157,7 @@ def _open_round(state: ShoeState, body: tables.RoundOpened) -> None:
         if shoe is not None and shoe.floor is not None:
             shoe.floor.round_from = shoe.gone
             shoe.floor.up_at = None
+            shoe.floor.dealers = 0
 
 
 def _close_table(state: ShoeState, body: tables.TableClosed) -> None:

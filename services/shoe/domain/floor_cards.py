@@ -29,6 +29,7 @@ from services.shoe.domain.hole_on_floor import (
     awaits_hole,
     next_place,
     runs,
+    seats_may_act,
 )
 from services.shoe.domain.refusing import (
     contradiction,
@@ -103,10 +104,10 @@ def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[
         answers.append(_burned(body, index, shoes.BURN_REASON_NOT_CALLED))
     elif len(on_floor.held) >= MAX_HELD:
         return refused(body, floor.FLOOR_REFUSAL_TOO_MANY_CARDS)
-    elif table.seated and hole is None and len(on_floor.held) >= ALWAYS_OPEN:
+    elif table.seated and on_floor.up_at is None and len(on_floor.held) >= ALWAYS_OPEN:
         return refused(body, floor.FLOOR_REFUSAL_FACE_DOWN)
     else:
-        if hole is not None and hole.reveal_asked_by is None and not answers:
+        if seats_may_act(shoe, on_floor) and not answers:
             answers.append(out_of_turn(body))
         answers.append(_held(body, index))
     return answers
@@ -377,8 +378,10 @@ def note_floor_dealt(shoe: Shoe, on_floor: FloorShoe, body: shoes.CardsDealt) ->
         shoe.gone = card.index + 1
         if card.hand == rules.HAND_HOLE:
             shoe.hole = Hole(body.round_id, card.index)
-        elif card.hand == rules.HAND_DEALER and on_floor.up_at is None:
-            on_floor.up_at = card.index
+        elif card.hand == rules.HAND_DEALER:
+            on_floor.dealers += 1
+            if on_floor.up_at is None:
+                on_floor.up_at = card.index
         if on_floor.held and on_floor.held[0].index == card.index:
             on_floor.held.pop(0)
         if shoe.call is not None:

@@ -27,6 +27,8 @@ class FloorShoe:
     """How many cards had left it when the running round opened."""
     up_at: int | None = None
     """Blackjack: the place of the dealer's open card in the running round."""
+    dealers: int = 0
+    """Blackjack: the dealer's cards in the running round, but for a hole card."""
     counted: dict[str, int] = field(default_factory=dict[str, int])
     """Once it is over and a part of it was scanned: all cards seen, by card."""
 

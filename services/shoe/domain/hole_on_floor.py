@@ -53,6 +53,13 @@ def awaits_hole(shoe: Shoe) -> bool:
     return shoe.call is not None and shoe.call.hands[0] == rules.HAND_HOLE
 
 
+def seats_may_act(shoe: Shoe, on_floor: FloorShoe) -> bool:
+    """Whether, of a round of blackjack that is dealt, seats may still act: the dealer's second card
+    is neither open nor called."""
+    hole = shoe.hole
+    return on_floor.dealers == 1 and (hole is None or hole.reveal_asked_by is None)
+
+
 def next_place(shoe: Shoe) -> int:
     """The place of the card that comes out next: what is held has left the shoe too."""
     return shoe.gone + (0 if shoe.floor is None else len(shoe.floor.held))
@@ -164,7 +171,8 @@ def may_lie_face_down(state: ShoeState, body: floor.RecordCard) -> bool:
     if hole is not None or table.voided or table.at_floor.resolved:
         return False  # There is no further card of it that is dealt face down.
     if shoe.call is None:
-        return body.index - shoe.gone >= ALWAYS_OPEN
+        # Before the deal is called; behind a deal without a hole card nothing lies face down.
+        return shoe.floor.up_at is None and body.index - shoe.gone >= ALWAYS_OPEN
     place = body.index - next_place(shoe)
     return place < len(shoe.call.hands) and shoe.call.hands[place] == rules.HAND_HOLE
 
