@@ -1,4 +1,4 @@
-"""`sabot demo`, the main job of `make run`: a fleet, tables, and 20 accounts of two partners that
+"""`sabot demo`, the main job of `make run`: a fleet, tables, and 30 accounts of three partners that
 bet through the public calls; a line for each round, and at the end the proof from the log."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sabot.partner.v1 import partner_service_pb2 as partner
 from sabot.partner.v1 import partner_service_pb2_grpc as partner_grpc
 from sabot.table.v1 import bet_pb2, operator_service_pb2, operator_service_pb2_grpc, spec_pb2
 from sabot.wallet.v1 import wallet_service_pb2, wallet_service_pb2_grpc
-from services.cli import console_child, demo_floor
+from services.cli import console_child, demo_floor, demo_seamless
 from services.cli.demo_games import CURRENCY, DemoTable, Wager
 from services.cli.demo_seats import Seats
 from services.cli.fleet import CELL, DEFAULT_PORT, Fleet, fleet
@@ -30,7 +30,7 @@ from services.kernel.tokens import DEMO_CALLERS
 
 T = TypeVar("T")
 
-PARTNERS = ("north", "south")
+PARTNERS = ("north", "south", demo_seamless.PARTNER)
 ACCOUNTS_EACH = 10
 DEPOSIT_MINOR = 1_000_000
 LOW_MINOR = 50_000
@@ -89,18 +89,26 @@ async def _demo(
     stop = asyncio.Event()
     event_loop.give_up_at_signals()
     async with AsyncExitStack() as stack:
+        # Before the fleet, and so ended after it: what is due is paid while the fleet drains.
+        at = _free_or(demo_seamless.DEFAULT_PORT) if port is None else 0
+        west = accounts_of(demo_seamless.PARTNER)
+        wallet = await stack.enter_async_context(
+            demo_seamless.wallet(data, CELL, at, west, CURRENCY)
+        )
         at = _free_or(DEFAULT_PORT) if port is None else port
         running = await stack.enter_async_context(fleet(data, at))
         print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
         if pages and console_child.is_installed():
             at = _free_or(console_child.DEFAULT_PORT) if port is None else 0
             await _open_console(stack, running, at)
+        print(f"partner {demo_seamless.PARTNER} keeps its accounts' money itself, at {wallet}")
         event_loop.at_signals(stop.set)
-        error = await _play(running, rounds, tables, stop)
+        error = await _play(running, rounds, tables, stop, wallet)
     if error is not None:
         print(f"stopped: {error}", file=sys.stderr)
         return 1
     event_loop.give_up_at_signals()
+    print(demo_seamless.books_line(data))
     print("stopped; every answer is decided again (Ctrl-C leaves that out)", flush=True)
     async with open_source(data, check=True) as log:
         found = await verify(log)
@@ -134,11 +142,16 @@ def _free_or(port: int) -> int:
 
 
 async def _play(
-    running: Fleet, rounds: int | None, tables: Sequence[DemoTable], stop: asyncio.Event
+    running: Fleet,
+    rounds: int | None,
+    tables: Sequence[DemoTable],
+    stop: asyncio.Event,
+    wallet: str,
 ) -> BaseException | None:
     """Play until the rounds are over or somebody stops it; why the fleet stopped, if it did."""
     async with grpc.aio.insecure_channel(running.address) as channel:
         await _open_tables(channel, running, tables)
+        await demo_seamless.set_profile(channel, running.tokens["operator:sam"], wallet)
         desks = [await _desk(channel, running, name) for name in PARTNERS]
         left = [rounds]
         tasks = [asyncio.create_task(_follow(desks, table, left, stop)) for table in tables]
@@ -161,6 +174,7 @@ async def _play(
         for task in tasks:
             if task in done and (error := task.exception()) is not None:
                 return error
+        await demo_seamless.all_confirmed(channel, running.tokens["operator:sam"])
         return None
 
 
@@ -201,13 +215,18 @@ async def _open_tables(
             await asyncio.sleep(SPEC_PAUSE_S)
 
 
+def accounts_of(partner_id: str) -> list[str]:
+    """A partner's accounts."""
+    return [f"{partner_id}-{number:02}" for number in range(1, ACCOUNTS_EACH + 1)]
+
+
 async def _desk(channel: grpc.aio.Channel, running: Fleet, name: str) -> Desk:
     desk = Desk(
         name,
         partner_grpc.PartnerServiceStub(channel),
         wallet_service_pb2_grpc.WalletServiceStub(channel),
         (("authorization", f"Bearer {running.tokens[f'partner:{name}']}"),),
-        [f"{name}-{number:02}" for number in range(1, ACCOUNTS_EACH + 1)],
+        accounts_of(name),
     )
     for account in desk.accounts:
         request = wallet_service_pb2.OpenAccountRequest(
@@ -225,7 +244,9 @@ async def _desk(channel: grpc.aio.Channel, running: Fleet, name: str) -> Desk:
 
 
 async def _fund(desk: Desk, account: str) -> None:
-    """Pay in where little is left."""
+    """Pay in where little is left. A seamless partner's accounts have nothing here."""
+    if desk.partner_id == demo_seamless.PARTNER:
+        return
     balance = await desk.wallet.GetBalance(
         wallet_service_pb2.GetBalanceRequest(account_id=account),
         metadata=desk.metadata, timeout=CALL_S,

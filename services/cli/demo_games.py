@@ -20,8 +20,8 @@ from services.games.registry import may_lose_half
 from services.games.rule_sets import commission_of, lines_of
 
 CURRENCY = "EUR"
-ACCOUNTS = 20
-"""Of both partners together."""
+ACCOUNTS = 30
+"""Of all partners together."""
 WINDOW_MS = 1_200
 PAUSE_MS = 400
 ACTION_MS = 1_500

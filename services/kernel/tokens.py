@@ -254,6 +254,7 @@ def entry_of(caller: Caller) -> dict[str, object]:
 DEMO_CALLERS = (
     Caller(partner="north"),
     Caller(partner="south"),
+    Caller(partner="west"),
     Caller(operator="dana", roles=frozenset({Role.DEALER})),
     Caller(operator="sam", roles=frozenset({Role.DEALER, Role.SUPERVISOR})),
     # A second supervisor: whoever proposes a correction cannot approve it.

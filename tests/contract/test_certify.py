@@ -13,6 +13,7 @@ from services.certify.calling import Caller
 from services.certify.cases import State
 from services.certify.kit import Account
 from services.certify.run import CASES, Report, certify
+from services.cli import demo_seamless
 from services.kernel.call_tokens import load_or_create_call_keys, signer_of
 from tests.contract.partner_wallets import CELL, CONTRARY, PARTNER, USUAL, RunningWallet, running
 from tests.contract.wallet_faults import (
@@ -79,6 +80,11 @@ async def test_each_fault_fails_its_cases(fault: Fault, tmp_path: Path) -> None:
         report = await certified(wallet, only=fault.cases)
     failed = {one.case.name for one in report.verdicts if one.state is State.FAILED}
     assert failed == fault.cases
+
+
+def test_the_demonstration_has_the_profile_that_certification_tells() -> None:
+    assert demo_seamless.profile("127.0.0.1:1").conventions == USUAL
+    assert demo_seamless.profile("127.0.0.1:1").reversal_after_settlement
 
 
 def test_there_is_a_fault_for_every_case() -> None:

@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from services.cli.demo_games import every_table
 
 TIMEOUT_S = 240
@@ -30,11 +32,13 @@ def demo(data: Path, *more: str) -> str:
     return done.stdout
 
 
+@pytest.mark.timeout(2 * TIMEOUT_S)
 def test_all_games_play_at_once_on_a_folder_that_held_only_baccarat(tmp_path: Path) -> None:
     first = demo(tmp_path / "data", "--rounds", "2")
     assert re.search(r"^demo-1-2 ", first, re.MULTILINE)
+    assert re.search(r"^west's own wallet: 20 debits, ", first, re.MULTILINE)
     tables = [table.table_id for table in every_table()]
-    rounds = 4 * len(tables)
+    rounds = 6 * len(tables)  # hands at seven seats take their time
     told = demo(tmp_path / "data", "--rounds", str(rounds), "--tables", "all")
     played = Counter(re.findall(r"^([a-z0-9-]+)-\d+ ", told, re.MULTILINE))
     assert set(tables) <= played.keys()
