@@ -83,10 +83,12 @@ def nats_secrets(
 def keys(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to.")],
 ) -> None:
-    """Draw the keys of a cell whose services run apart: shoe_keys.json for the custodian and
-    seal_keys.json for audit. Files that are there already are only looked at."""
+    """Draw the keys of a cell whose services run apart: shoe_keys.json for the custodian,
+    seal_keys.json for audit and call_keys.json for the wallet's calls to partners. Files that are
+    there already are only looked at."""
     with plainly():
         from services.audit.seal_keys import load_or_create_signer
+        from services.kernel.call_tokens import load_or_create_call_keys
         from services.kernel.key_file import load_or_create_keys
         from services.shoe.custodian import system_generator
 
@@ -95,6 +97,8 @@ def keys(
         seal = out / "seal_keys.json"
         signer = load_or_create_signer(seal)
         print(f"{seal}: key {signer.key_id}, public {signer.public_key.hex()}")
+        calls = out / "call_keys.json"
+        print(f"{calls}: key {load_or_create_call_keys(calls).current}")
 
 
 def token(

@@ -11,8 +11,10 @@ import grpc
 from google.protobuf.message import Message
 
 from sabot.wallet.v1 import ledger_service_pb2 as ledgers
+from sabot.wallet.v1 import wallet_operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1.ledger_service_pb2_grpc import LedgerServiceStub
+from sabot.wallet.v1.wallet_operator_service_pb2_grpc import WalletOperatorServiceStub
 from sabot.wallet.v1.wallet_service_pb2_grpc import WalletServiceStub
 from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.errors import (
@@ -125,6 +127,41 @@ class LedgerFrontDoor:
     ) -> ledgers.GetDigestResponse:
         """Passed on."""
         return await _pass_on(self._ledger.GetDigest, request, call)
+
+
+class WalletOperatorFrontDoor:
+    """WalletOperatorService over a channel to the wallet."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._orders = WalletOperatorServiceStub(channel)
+
+    @rpc(roles=EVERY_ROLE, deadline=True)
+    async def set_partner_profile(
+        self, request: operators.SetPartnerProfileRequest, call: Call
+    ) -> operators.SetPartnerProfileResponse:
+        """Passed on."""
+        return await _pass_on(self._orders.SetPartnerProfile, request, call)
+
+    @rpc(roles=EVERY_ROLE)
+    async def get_partner_profile(
+        self, request: operators.GetPartnerProfileRequest, call: Call
+    ) -> operators.GetPartnerProfileResponse:
+        """Passed on."""
+        return await _pass_on(self._orders.GetPartnerProfile, request, call)
+
+    @rpc(roles=EVERY_ROLE)
+    async def list_unresolved(
+        self, request: operators.ListUnresolvedRequest, call: Call
+    ) -> operators.ListUnresolvedResponse:
+        """Passed on."""
+        return await _pass_on(self._orders.ListUnresolved, request, call)
+
+    @rpc(roles=EVERY_ROLE, deadline=True)
+    async def resolve_movement(
+        self, request: operators.ResolveMovementRequest, call: Call
+    ) -> operators.ResolveMovementResponse:
+        """Passed on."""
+        return await _pass_on(self._orders.ResolveMovement, request, call)
 
 
 async def _pass_on(

@@ -9,7 +9,11 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from sabot.partner.v1 import partner_service_pb2
 from sabot.table.v1 import correction_service_pb2, odds_service_pb2, operator_service_pb2
-from sabot.wallet.v1 import ledger_service_pb2, wallet_service_pb2
+from sabot.wallet.v1 import (
+    ledger_service_pb2,
+    wallet_operator_service_pb2,
+    wallet_service_pb2,
+)
 from services.kernel.host import Parts, Served
 from services.kernel.process import Process
 from services.kernel.projections import Projector
@@ -18,7 +22,7 @@ from services.kernel.telemetry import Metrics
 from services.table.correction_queries import CorrectionQueries
 from services.table.correction_servicer import CorrectionServicer
 from services.table.domain.core import CORE
-from services.table.front_door import LedgerFrontDoor, WalletFrontDoor
+from services.table.front_door import LedgerFrontDoor, WalletFrontDoor, WalletOperatorFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.projection import TableProjection
@@ -68,6 +72,12 @@ def parts(settings: ServiceSettings) -> Parts:
                 (
                     ledger_service_pb2.DESCRIPTOR.services_by_name["LedgerService"],
                     LedgerFrontDoor(channel),
+                ),
+                (
+                    wallet_operator_service_pb2.DESCRIPTOR.services_by_name[
+                        "WalletOperatorService"
+                    ],
+                    WalletOperatorFrontDoor(channel),
                 ),
             ]
         return served

@@ -108,6 +108,7 @@ class LocalCell:
         assert await self._run(command, {}, self.folder / "keys.log") == 0
         self._secret("shoe-keys", "shoe_keys.json", drawn / "shoe_keys.json")
         self._secret("seal-keys", "seal_keys.json", drawn / "seal_keys.json")
+        self._secret("call-keys", "call_keys.json", drawn / "call_keys.json")
 
     def make_database(self, server: PostgresServer) -> None:
         """What the database's operator does for a `Cluster`: an owner, a database, the Secret with

@@ -206,7 +206,8 @@ def _matches(
     peers: list[Object] | None, ports: list[Object] | None, other: Workload | None, port: str
 ) -> bool:
     here = any(
-        (other is None) == ("namespaceSelector" in peer)
+        "ipBlock" not in peer  # addresses outside of the cluster, none of its pods
+        and (other is None) == ("namespaceSelector" in peer)
         and (other is None or selects(peer.get("podSelector"), other.labels))
         for peer in peers or []
     )

@@ -250,7 +250,12 @@ def test_every_setting_is_set_somewhere_or_left_for_a_reason() -> None:
 
 
 def test_keys_are_shared_by_replicas_and_held_by_nobody_else() -> None:
-    for service, secret in (("shoe", "shoe-keys"), ("audit", "seal-keys"), ("table", "table-tls")):
+    for service, secret in (
+        ("shoe", "shoe-keys"),
+        ("audit", "seal-keys"),
+        ("wallet", "call-keys"),
+        ("table", "table-tls"),
+    ):
         holders = [
             one.name for one in workloads(rendered(PRODUCTION)) if secret in one.secrets().values()
         ]
@@ -434,6 +439,16 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
         wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}
         wanted |= {("outside", "postgres", "status")}  # its operator
     assert set(edges(objects)) == wanted
+
+
+@pytest.mark.parametrize("folder", ["overlays/dev", PRODUCTION])
+def test_only_the_wallet_calls_anybody_outside_and_no_address_of_the_cluster(folder: str) -> None:
+    policies = [one["spec"] for one in of_kind(rendered(folder), "NetworkPolicy")]
+    (opened,) = [one for one in policies if "ipBlock" in json.dumps(one)]
+    assert opened["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": "wallet"}}
+    assert opened["policyTypes"] == ["Egress"]
+    ((peer,),) = [rule["to"] for rule in opened["egress"]]
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"} <= set(peer["ipBlock"]["except"])
 
 
 def test_without_policies_everything_may_talk_to_everything() -> None:

@@ -222,7 +222,7 @@ def of_scope(
     room: int,
     scope: limits.Scope.ValueType = limits.SCOPE_ACCOUNT,
     scope_id: str = "",
-    **where: str,
+    **where: Any,
 ) -> limits.Violation:
     """A maximum of a scope that is passed."""
     return limits.Violation(

@@ -20,7 +20,7 @@ def test_keys_are_drawn_once_and_then_only_looked_at(tmp_path: Path) -> None:
     first = CliRunner().invoke(app, ["keys", "--out", str(tmp_path / "new")])
     assert first.exit_code == 0, first.output
     files = sorted(path.name for path in (tmp_path / "new").iterdir())
-    assert files == ["seal_keys.json", "shoe_keys.json"]
+    assert files == ["call_keys.json", "seal_keys.json", "shoe_keys.json"]
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "new").iterdir()} == {0o600}
     ring = load_or_create_keys(tmp_path / "new" / "shoe_keys.json", no_draw)
     signer = load_or_create_signer(tmp_path / "new" / "seal_keys.json")
