@@ -11,7 +11,7 @@ from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.describe import describe
 from services.cli.find import Columns
 from services.kernel.event import Event
-from services.wallet.domain.postings import Kind, postings
+from services.wallet.domain.postings import OF_ACCOUNTS, postings
 
 Key = tuple[str, str, str]
 """Partner, account (empty: the partner's house), currency."""
@@ -96,7 +96,7 @@ def outcome_of(events: Iterable[Event], round_id: str) -> Outcome:
             case _:
                 continue
         for leg in postings(body, event.partner):
-            own = leg.kind in {Kind.CASH, Kind.RESERVED}
+            own = leg.kind in OF_ACCOUNTS
             key = (leg.partner, leg.account_id if own else "", leg.currency_code)
             _of(found, key).net_minor += leg.minor
     return found

@@ -8,10 +8,10 @@ from typing import Any
 
 from services.cli.moments import written
 from services.kernel.event import Event
-from services.wallet.domain.postings import Kind, Posting, postings
+from services.wallet.domain.postings import OF_ACCOUNTS, Kind, Posting, postings
 from services.wallet.domain.state import WalletState
 
-OWN = frozenset({Kind.CASH, Kind.RESERVED})
+OWN = OF_ACCOUNTS
 """The ledger accounts of a person; the others are a partner's."""
 
 
@@ -22,7 +22,10 @@ def ledger_of(state: WalletState) -> dict[str, int]:
         for kind, minor in (
             (Kind.CASH, account.available_minor),
             (Kind.RESERVED, account.reserved_minor),
+            (Kind.RECEIVABLE, -account.owed_minor),
         ):
+            if kind is Kind.RECEIVABLE and not minor:
+                continue  # Hardly anybody ever owes: that is told where it is so.
             leg = Posting(kind, partner, account_id, account.currency_code, minor)
             found[leg.ledger_account] = minor
     for (kind_name, partner, currency_code), minor in state.ledgers.items():

@@ -165,6 +165,7 @@ class Callers:
 
 
 WALLET: ServiceDescriptor = wallet_service_pb2.DESCRIPTOR.services_by_name["WalletService"]
+LEDGER: ServiceDescriptor = ledger_service_pb2.DESCRIPTOR.services_by_name["LedgerService"]
 
 
 class Doors:
@@ -174,6 +175,7 @@ class Doors:
         self.edge = FakeEdge(states={"wallet": WalletState()})
         self.wallet = Server(Callers())
         self.wallet.add(WALLET, WalletServicer(self.edge, FakeQueries(), unopened_books()))
+        self.wallet.add(LEDGER, LedgerServicer(self.edge, unopened_books()))
         self.front = Server(Callers())
 
     async def start(self) -> None:
@@ -181,13 +183,16 @@ class Doors:
         await self.wallet.start()
         self.inner = grpc.aio.insecure_channel(f"127.0.0.1:{behind}")
         self.front.add(WALLET, WalletFrontDoor(self.inner))
+        self.front.add(LEDGER, LedgerFrontDoor(self.inner))
         port = self.front.listen("127.0.0.1:0")
         await self.front.start()
         self.channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
 
-    async def call(self, name: str, request: Any, bearer: str = "n") -> Any:
+    async def call(
+        self, name: str, request: Any, bearer: str = "n", service: str = "WalletService"
+    ) -> Any:
         method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(
-            f"/sabot.wallet.v1.WalletService/{name}"
+            f"/sabot.wallet.v1.{service}/{name}"
         )
         metadata = (("authorization", f"Bearer {bearer}"), ("accept-language", "fr"))
         return await method(request.SerializeToString(), timeout=5, metadata=metadata)
@@ -219,6 +224,29 @@ async def test_the_front_door_passes_a_call_on_as_the_caller_made_it(doors: Door
     (asked,) = doors.edge.submitted
     assert asked.actor == "partner:north"
     assert 3.0 < asked.wait_s < 5.0
+
+
+async def test_the_front_door_passes_calls_of_the_ledger_on(doors: Doors) -> None:
+    days = ledger_service_pb2.LocalDays(
+        first_date="2026-01-01", last_date="2026-01-01", time_zone="UTC"
+    )
+    named: dict[str, Any] = {"partner_id": "south", "currency_code": "EUR"}
+    times: dict[str, Any] = {"from_time": {"seconds": 1}, "to_time": {"seconds": 2}}
+    for request in (
+        ledger_service_pb2.ListJournalRequest(partner_id="south"),
+        ledger_service_pb2.GetStatementRequest(partner_id="south", account_id="a", days=days),
+        ledger_service_pb2.GetReconciliationRequest(**named, days=days),
+        ledger_service_pb2.GetDigestRequest(**named, **times),
+    ):
+        name = type(request).__name__.removesuffix("Request")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await doors.call(name, request, service="LedgerService")
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED, name
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await doors.call(
+            "GetTrialBalance", ledger_service_pb2.GetTrialBalanceRequest(), service="LedgerService"
+        )
+    assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
 async def test_the_front_door_passes_an_error_on_as_it_came(doors: Doors) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,8 +19,10 @@ from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import ledger_service_pb2 as ledgers
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Position
+from services.wallet.books import Books, as_of, days_of
 from services.wallet.domain.digests import Transaction, TransactionKind
 from services.wallet.domain.journal import EntryKind, JournalFold
 from services.wallet.domain.postings import Kind
@@ -178,6 +182,7 @@ def books(draw: st.DrawFn) -> MoneyLog:
     running: list[str] = []
     for _ in range(draw(st.integers(0, 25))):
         partner, account = draw(st.sampled_from(accounts))
+        made.wait(made.log._time_us + draw(st.integers(0, 20)) * 3_600_000_000)
         cash = made.held[partner, account][0]
         match draw(st.sampled_from(("in", "out", "round", "bet", "bet", "pay", "void"))):
             case "in":
@@ -207,6 +212,33 @@ def books(draw: st.DrawFn) -> MoneyLog:
                 pass
     made.log.flush()
     return made
+
+
+async def statements_add_up(made: MoneyLog, books: Books, data: st.DataObject) -> None:
+    """Of every account, on some local days: what the simple model has."""
+    zone = ZoneInfo(data.draw(st.sampled_from(("Europe/Paris", "Asia/Tokyo", "UTC"))))
+    ends = (made.log.events[0].time_us, made.log.events[-1].time_us)
+    first, last = sorted(data.draw(st.integers(*ends)) for _ in range(2))
+    days = [datetime.fromtimestamp(one // 1_000_000, zone).date() for one in (first, last)]
+    request = ledgers.GetStatementRequest(
+        days=ledgers.LocalDays(first_date=str(days[0]), last_date=str(days[1]), time_zone=str(zone))
+    )
+    period = days_of(request.days)
+    at = as_of(made.log.events[-1].position, 0)
+    for partner, account in made.currency:
+        request.account_id = account
+        told, rows, more = await books.statement(partner, request, at, -1, 500)
+        mine = [one for one in made.lines if one[3:5] == (partner, account)]
+        within = [one for one in mine if period.from_us <= one[1] < period.to_us]
+        assert not more
+        assert [row.position for row in rows] == [one[0] for one in within]
+        for balance, until_us in ((told.opening, period.from_us), (told.closing, period.to_us)):
+            before = [one for one in mine if one[1] < until_us]
+            assert balance.available.minor_units == sum(one[5] for one in before)
+            assert balance.reserved.minor_units == sum(one[6] for one in before)
+        moved = sum(one.amount.minor_units for one in told.sums)
+        assert moved == sum(one[5] + one[6] for one in within)
+        assert sum(one.entries for one in told.sums) == len(within)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -242,6 +274,7 @@ def test_random_books_balance_at_every_position(made: MoneyLog, data: st.DataObj
                 assert {leg.currency_code for leg in one.legs} == {
                     made.currency[one.partner, one.account_id]
                 }
+        await statements_add_up(made, Books(queries), data)
         rows = await rows_of(projector)
         await projector.close()
         pieces = HandMadeLog()
