@@ -98,6 +98,11 @@ async def _demo(
         at = _free_or(DEFAULT_PORT) if port is None else port
         running = await stack.enter_async_context(fleet(data, at))
         print(f"sabot takes calls at {running.address}; tokens in {data / 'tokens.json'}")
+        if missing := [one for one in PARTNERS if f"partner:{one}" not in running.tokens]:
+            # Somebody has changed the tokens of an earlier demonstration: nobody else comes in.
+            told = f"{data / 'tokens.json'} has no token of {', '.join(missing)}"
+            print(f"sabot: {told}: take another folder", file=sys.stderr)
+            return 1
         if pages and console_child.is_installed():
             at = _free_or(console_child.DEFAULT_PORT) if port is None else 0
             await _open_console(stack, running, at)

@@ -3,6 +3,7 @@ baccarat, verified at its end."""
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from services.cli.demo_games import every_table
+from services.kernel.tokens import Caller, Role, write_tokens
 
 TIMEOUT_S = 240
 """Far above the twenty seconds that it takes: other tests run beside it."""
@@ -67,3 +69,22 @@ def leave_the_verification_out(data: Path) -> None:
                 break
         rest, errors = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, rest, errors) == (1, "", "")
+
+
+def test_a_folder_whose_tokens_somebody_changed_is_left_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "tokens.json").write_text(json.dumps({"partner:north": "n", "operator:sam": "s"}))
+    write_tokens(
+        data / "tokens.hashed.json",
+        {"n": Caller(partner="north"), "x": Caller(operator="sam", roles=frozenset(Role))},
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data), "--no-console",
+         "--port", "0"],
+        capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"sabot: {data / 'tokens.json'} has no token of south, west: take another folder\n"
+    )
