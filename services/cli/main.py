@@ -21,6 +21,7 @@ from services.cli import (
     odds_command,
     operating,
     rules_command,
+    switch_command,
 )
 from services.cli.commands import (
     DATA,
@@ -65,6 +66,7 @@ log_command.register(app)
 rules_command.register(app)
 certify_command.register(app)
 correct_command.register(app)
+switch_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------
