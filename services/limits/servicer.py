@@ -32,6 +32,7 @@ from services.limits.domain.queries import (
     wrong_bet,
 )
 from services.limits.domain.state import LimitsState
+from services.refusals.floor import EVERY_TABLE, check_table
 from services.refusals.limits import order_refused
 from services.refusals.table import (
     BET_NOT_OFFERED,
@@ -145,6 +146,8 @@ class LimitsServicer:
         if call.caller.partner and not of_account:
             facts = {"method": call.method, "allowed": "operators, but for accounts"}
             raise Refused(PERMISSION_DENIED, facts)
+        of_table = request.scope == events.SCOPE_TABLE
+        check_table(call.caller, request.scope_id if of_table else EVERY_TABLE)
         partner = _partner(request.partner_id, call) if of_account else ""
         body = protection.SetLimits(
             request_id=request.request_id,

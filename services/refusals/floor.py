@@ -368,6 +368,10 @@ def faulty(body: floor.FloorFaultFound) -> Refused | None:
     return Refused(reason, facts)
 
 
+EVERY_TABLE = "*"
+"""What an order is about that may concern every table: no token for single tables is for that."""
+
+
 def check_table(caller: Caller, table_id: str) -> None:
     """Whether a caller's token is for a table; an order about none is not asked for. Raises
     Refused."""

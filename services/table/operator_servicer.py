@@ -14,7 +14,10 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
+from sabot.table.v1 import spec_pb2
 from sabot.table.v1 import switch_events_pb2 as switches
+from services.games.blackjack_bets import FURTHER_STAKES
+from services.games.money import MAX_STAKE_MINOR
 from services.games.rule_set_faults import rule_set_faults
 from services.kernel.ask import Told, ask
 from services.kernel.call import EVERY_ROLE, Call, position_message, position_of, request_hash, rpc
@@ -26,7 +29,7 @@ from services.kernel.errors import (
 )
 from services.kernel.tokens import Role
 from services.odds.declared import faults
-from services.refusals.floor import NOTHING_TO_CORRECT, check_table
+from services.refusals.floor import EVERY_TABLE, NOTHING_TO_CORRECT, check_table
 from services.refusals.table import BAD_TABLE_SPEC
 from services.table.answers import facts_of, obeyed
 from services.table.domain.events import ANSWERS
@@ -102,6 +105,7 @@ class TableOperatorServicer:
         rules declare of the bets' edges is checked here. So is what this build does not carry out
         yet: the core's decisions must not change once it does."""
         await asyncio.to_thread(_check_rules, request.spec.rule_set)
+        _complete(request.spec)
         return await self._give(_OPEN_TABLE, request, call, request.spec.table_id)
 
     @rpc(roles=_SUPERVISORS, deadline=True)
@@ -209,7 +213,8 @@ class TableOperatorServicer:
     async def set_switch(
         self, request: operators.SetSwitchRequest, call: Call
     ) -> operators.SetSwitchResponse:
-        """Something is off, or on again."""
+        """Something is off, or on again. It may concern every table."""
+        check_table(call.caller, EVERY_TABLE)
         return await self._give(_SET_SWITCH, request, call, "")
 
     @rpc(roles=EVERY_ROLE)
@@ -265,6 +270,18 @@ def _shared(message: Message, kind: type[Message]) -> dict[str, Any]:
     """What is set in a message, by the names that another kind has too."""
     names = kind.DESCRIPTOR.fields_by_name
     return {field.name: value for field, value in message.ListFields() if field.name in names}
+
+
+def _complete(spec: spec_pb2.TableSpec) -> None:
+    """A double, a split and insurance have no limits of their own (rules BJ-3, BJ-6, BJ-7), but the
+    log's form of a table has a line for each bet: where it is left out, one that allows all."""
+    if spec.rule_set.game != rule_set_pb2.GAME_BLACKJACK:
+        return
+    limited = {limit.bet for limit in spec.limits}
+    for offer in spec.rule_set.bets:
+        if offer.bet in FURTHER_STAKES and offer.bet not in limited:
+            spec.limits.add(bet=offer.bet, min_minor=1, max_minor=MAX_STAKE_MINOR, step_minor=1)
+    spec.limits.sort(key=lambda limit: limit.bet)
 
 
 def _check_rules(rule_set: rule_set_pb2.RuleSet) -> None:

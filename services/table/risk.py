@@ -125,6 +125,7 @@ def _over(
         round_id=round_id,
         unseen_cards=left.unseen_cards,
         bets=over,
+        ends_offer="insurance" in returns and returns["insurance"] > line,
         asked_by=entry_pb2.Position(
             segment=opened_by.segment, sequence=opened_by.sequence, index=opened_by.index
         ),

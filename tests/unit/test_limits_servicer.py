@@ -164,6 +164,20 @@ async def test_an_operator_says_whose_account_it_means() -> None:
     assert (await desk.protection(DANA, partner=PARTNER)).currency_code == "EUR"
 
 
+async def test_a_token_for_single_tables_sets_their_limits_alone() -> None:
+    desk = Desk()
+    roles = frozenset({Role.SUPERVISOR})
+    bound = Call(Caller(operator="dana", roles=roles, tables=frozenset({T})), method="a/B")
+    await desk.set(setting(BET, 500), scope=limits.SCOPE_TABLE, name=T, call=bound)
+    for scope, name in (
+        (limits.SCOPE_TABLE, "t2"),
+        (limits.SCOPE_PARTNER, PARTNER),
+        (limits.SCOPE_ACCOUNT, "ann"),
+    ):
+        asked = desk.set(setting(BET, 5), scope=scope, name=name, call=bound)
+        assert await reason_of(asked) == "TABLE_NOT_BOUND"
+
+
 async def test_others_accounts_are_not_there() -> None:
     desk = Desk()
     assert await reason_of(desk.protection(OTHER)) == "ACCOUNT_NOT_FOUND"

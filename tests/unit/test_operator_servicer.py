@@ -15,6 +15,8 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import operator_service_pb2 as operators
+from sabot.table.v1 import switch_events_pb2 as switches
+from sabot.table.v1 import switch_pb2
 from services.kernel import ask
 from services.kernel.call import Call, position_message
 from services.kernel.errors import Refused
@@ -35,6 +37,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 RANGE: dict[str, Any] = {"request_id": UUID7, "table_id": "t1", "round_id": "t1-7"}
 WHY: dict[str, Any] = {"reason": tables.ROUND_REASON_EQUIPMENT, "remark": "the scanner"}
+ALL = switch_pb2.Switch(scope=switch_pb2.SWITCH_SCOPE_ALL)
 ORDERS: list[tuple[Message, Message, Message]] = [
     (
         operators.OpenTableRequest(request_id=UUID7, spec=table_state().spec),
@@ -65,6 +68,11 @@ ORDERS: list[tuple[Message, Message, Message]] = [
         operators.CorrectOutcomeRequest(**RANGE, **WHY, attempt=2, numbers=[17]),
         orders.CorrectOutcome(**RANGE, **WHY, attempt=2, numbers=[17]),
         floor.OutcomeCorrected(read_as=[18]),
+    ),
+    (
+        operators.SetSwitchRequest(request_id=UUID7, switch=ALL, off=True, reason="an inquiry"),
+        switches.SetSwitch(request_id=UUID7, switch=ALL, off=True, reason="an inquiry"),
+        switches.SwitchSet(switch=ALL, off=True),
     ),
     (
         operators.SuspendRoundRequest(**RANGE, **WHY),

@@ -7,8 +7,10 @@ from enum import Enum
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.limits.v1 import limits_service_pb2 as service
+from sabot.rules.v1.rule_set_pb2 import GAME_BLACKJACK
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.table.v1 import spec_pb2 as specs
+from services.games.blackjack_bets import FURTHER_STAKES
 from services.games.registry import NotExpanded, announced, on_layout
 from services.limits.domain.accounts import bettor_of
 from services.limits.domain.exposure import outcomes_of
@@ -98,7 +100,8 @@ def with_room(
 
 def limits_at(state: LimitsState, table_id: str) -> service.GetLimitsResponse | None:
     """The limits in force at a table, and what the running round still takes; that one may go by
-    older limits. Without a position. None: no such open table.
+    older limits. A double, a split and insurance have none of their own (rule BJ-6). Without a
+    position. None: no such open table.
     """
     table = state.tables.get(table_id)
     if table is None:
@@ -112,6 +115,7 @@ def limits_at(state: LimitsState, table_id: str) -> service.GetLimitsResponse | 
                 step_minor=limit.step_minor,
             )
             for bet, limit in table.limits.items()
+            if table.rule_set.game != GAME_BLACKJACK or bet not in FURTHER_STAKES
         ],
         restrictions=specs.Restrictions(
             max_difference_minor=table.max_difference_minor,

@@ -69,7 +69,7 @@ from services.table.domain.events import Folded
 from services.table.domain.failures import table_of_failure
 from services.table.domain.floor_close import decide_fault, go_on_closing
 from services.table.domain.paid_rounds import decide_progress
-from services.table.domain.risk import decide_closing
+from services.table.domain.risk import decide_closing, decide_offer
 from services.table.domain.rounds import round_opened, voided
 from services.table.domain.state import Phase, TableState, round_number, running_round
 from services.table.domain.suspensions import decide_escalation
@@ -96,7 +96,6 @@ def decide(state: TableState, event: Event) -> Answers:
             limits.WithdrawalApproved()
             | limits.WithdrawalRefused()
             | shoe.CardsDealt()
-            | rules.InsuranceOffered()
             | rules.ActionCalled()
             | rules.DrawRecalled()
             | rules.HandsCorrected()
@@ -109,6 +108,8 @@ def decide(state: TableState, event: Event) -> Answers:
             return ()
         case risk.CloseBets():
             return decide_closing(state, body)
+        case rules.InsuranceOffered():
+            return decide_offer(state, body)
         case (
             table.OpenTable()
             | table.CloseTable()

@@ -422,6 +422,7 @@ def _round_goes_on(
     match body:
         case risk.BetsClosed():
             running.closed_bets = [closed.bet for closed in body.bets]
+            running.offer_closed = body.ends_offer
         case table.BettingClosed():
             running.phase = Phase.DEALING
             running.closes_at_us = None

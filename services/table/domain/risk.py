@@ -11,10 +11,18 @@ from collections.abc import Sequence
 from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2 as log
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
+from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import risk_events_pb2 as risk
-from services.table.domain.state import Phase, Table, TableState, round_number
+from services.table.domain.state import (
+    Phase,
+    Table,
+    TableState,
+    round_number,
+    running_round,
+)
 
 PER_MILLE = 1000
 
@@ -78,8 +86,19 @@ def decide_closing(state: TableState, body: risk.CloseBets) -> Sequence[Message]
             unseen_cards=body.unseen_cards,
             bets=body.bets,
             max_return_per_mille=one.spec.max_return_per_mille,
+            ends_offer=body.ends_offer,
         ),
     )
+
+
+def decide_offer(state: TableState, body: rules.InsuranceOffered) -> Sequence[Message]:
+    """An offer of insurance that is closed for the round ends as it begins."""
+    running = running_round(state, body.table_id, body.round_id)
+    if running is None or running.turn is None or not running.turn.is_offer:
+        return ()
+    if not running.offer_closed:
+        return ()
+    return (table.InsuranceClosed(table_id=body.table_id, round_id=body.round_id),)
 
 
 def _is_over(one: Table, closing: risk.LiveReturn) -> bool:

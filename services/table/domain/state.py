@@ -113,6 +113,8 @@ class Round:
     """The cause of `RoundOpened`."""
     closed_bets: list[str] = field(default_factory=list[str])
     """Kinds that are closed for this round because of what they return."""
+    offer_closed: bool = False
+    """Whether insurance is among them, so that an offer of it ends as it begins."""
     unsettled: bool = False
     """Settling its result failed before anything was paid: it may be retried, or voided."""
     unsettled_at: Position = UNLOGGED

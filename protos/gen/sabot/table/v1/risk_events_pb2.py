@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n sabot/table/v1/risk_events.proto\x12\x0esabot.table.v1\x1a\x18sabot/log/v1/entry.proto\"&\n\nLiveReturn\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x0b\n\x03rtp\x18\x02 \x01(\t\"\x99\x01\n\tCloseBets\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x14\n\x0cunseen_cards\x18\x03 \x01(\r\x12(\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x1a.sabot.table.v1.LiveReturn\x12(\n\x08\x61sked_by\x18\x05 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x8e\x01\n\nBetsClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x14\n\x0cunseen_cards\x18\x03 \x01(\r\x12(\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x1a.sabot.table.v1.LiveReturn\x12\x1c\n\x14max_return_per_mille\x18\x05 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n sabot/table/v1/risk_events.proto\x12\x0esabot.table.v1\x1a\x18sabot/log/v1/entry.proto\"&\n\nLiveReturn\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x0b\n\x03rtp\x18\x02 \x01(\t\"\xad\x01\n\tCloseBets\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x14\n\x0cunseen_cards\x18\x03 \x01(\r\x12(\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x1a.sabot.table.v1.LiveReturn\x12(\n\x08\x61sked_by\x18\x05 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\nends_offer\x18\x06 \x01(\x08\"\xa2\x01\n\nBetsClosed\x12\x10\n\x08table_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x14\n\x0cunseen_cards\x18\x03 \x01(\r\x12(\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x1a.sabot.table.v1.LiveReturn\x12\x1c\n\x14max_return_per_mille\x18\x05 \x01(\r\x12\x12\n\nends_offer\x18\x06 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LIVERETURN']._serialized_start=78
   _globals['_LIVERETURN']._serialized_end=116
   _globals['_CLOSEBETS']._serialized_start=119
-  _globals['_CLOSEBETS']._serialized_end=272
-  _globals['_BETSCLOSED']._serialized_start=275
-  _globals['_BETSCLOSED']._serialized_end=417
+  _globals['_CLOSEBETS']._serialized_end=292
+  _globals['_BETSCLOSED']._serialized_start=295
+  _globals['_BETSCLOSED']._serialized_end=457
 # @@protoc_insertion_point(module_scope)

@@ -60,12 +60,17 @@ class CloseBets(_message.Message):
     UNSEEN_CARDS_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     ASKED_BY_FIELD_NUMBER: _builtins.int
+    ENDS_OFFER_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
     """The round."""
     unseen_cards: _builtins.int
     """Cards that nobody had seen: in the shoe, burned face down, or hidden. 0 where the game has none."""
+    ends_offer: _builtins.bool
+    """Whether insurance is among them, and an offer of it shall end as it begins. (Earlier releases let the
+    offer stand and refused whoever took it.)
+    """
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___LiveReturn]:
         """The kinds, by bet id in ascending order, with the returns that close them."""
@@ -82,10 +87,11 @@ class CloseBets(_message.Message):
         unseen_cards: _builtins.int = ...,
         bets: _abc.Iterable[Global___LiveReturn] | None = ...,
         asked_by: _entry_pb2.Position | None = ...,
+        ends_offer: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "bets", b"bets", "round_id", b"round_id", "table_id", b"table_id", "unseen_cards", b"unseen_cards"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_by", b"asked_by", "bets", b"bets", "ends_offer", b"ends_offer", "round_id", b"round_id", "table_id", b"table_id", "unseen_cards", b"unseen_cards"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -102,6 +108,7 @@ class BetsClosed(_message.Message):
     UNSEEN_CARDS_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     MAX_RETURN_PER_MILLE_FIELD_NUMBER: _builtins.int
+    ENDS_OFFER_FIELD_NUMBER: _builtins.int
     table_id: _builtins.str
     """The table."""
     round_id: _builtins.str
@@ -110,6 +117,8 @@ class BetsClosed(_message.Message):
     """Cards that nobody had seen."""
     max_return_per_mille: _builtins.int
     """The line that those are over, per mille of the stake."""
+    ends_offer: _builtins.bool
+    """Whether an offer of insurance ends as it begins."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___LiveReturn]:
         """The kinds with the returns that close them."""
@@ -122,10 +131,11 @@ class BetsClosed(_message.Message):
         unseen_cards: _builtins.int = ...,
         bets: _abc.Iterable[Global___LiveReturn] | None = ...,
         max_return_per_mille: _builtins.int = ...,
+        ends_offer: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "max_return_per_mille", b"max_return_per_mille", "round_id", b"round_id", "table_id", b"table_id", "unseen_cards", b"unseen_cards"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "ends_offer", b"ends_offer", "max_return_per_mille", b"max_return_per_mille", "round_id", b"round_id", "table_id", b"table_id", "unseen_cards", b"unseen_cards"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

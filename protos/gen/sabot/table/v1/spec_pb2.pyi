@@ -211,7 +211,9 @@ class TableSpec(_message.Message):
 
     @_builtins.property
     def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___BetLimit]:
-        """One limit for each bet of the rule set, by bet id in ascending order."""
+        """One limit for each bet of the rule set, by bet id in ascending order. OpenTable may leave out those of
+        blackjack's double, split and insurance: they have none of their own, and get a line that allows all.
+        """
 
     @_builtins.property
     def pacing(self) -> Global___Pacing:
