@@ -15,7 +15,19 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.console import finding, floor_page, lobby, round_page, signing_in, table_page
+from services.console import (
+    accounts_page,
+    capsules_page,
+    finding,
+    floor_page,
+    health_page,
+    lobby,
+    returns_page,
+    round_page,
+    signing_in,
+    table_page,
+    unresolved_page,
+)
 from services.console.desk import Desk
 from services.console.web import Refusal, refused, visit_of
 
@@ -93,6 +105,11 @@ def routes() -> list[BaseRoute]:
         *table_page.ROUTES,
         *round_page.ROUTES,
         *finding.ROUTES,
+        *accounts_page.ROUTES,
+        *unresolved_page.ROUTES,
+        *returns_page.ROUTES,
+        *health_page.ROUTES,
+        *capsules_page.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static")),
         Mount("/third_party", StaticFiles(directory=HERE / "third_party")),
         Route("/health", _health),

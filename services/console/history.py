@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.skim import Skimmed, SkimmedEntry, SkimReader
 from services.console.tally import Tallies
 from services.kernel.entry import EventTypes
@@ -23,6 +24,7 @@ from services.kernel.recovery import read_message
 MOST_ROUNDS = 50_000
 """Rounds whose places are kept; older ones are looked for in the log."""
 SHOWN_SEALS = 50
+MOST_ACCOUNTS = 500
 
 
 @dataclass(slots=True)
@@ -63,6 +65,8 @@ class History:
         self.rounds: OrderedDict[str, RoundNote] = OrderedDict()
         self.tallies = Tallies()
         self.seals: deque[SealNote] = deque(maxlen=SHOWN_SEALS)
+        self.accounts: set[tuple[str, str]] = set()
+        """(partner, account), the first ones: for a list to choose from."""
         self.events = 0
         self.last_us = 0
         """When the newest entry came, log time."""
@@ -70,6 +74,7 @@ class History:
         """By running round, who gave orders there: actor → `dealer` or `supervisor`."""
         self._takes = {
             _name(tables.TableOpened): self._table_opened,
+            _name(wallets.AccountOpened): self._account_opened,
             _name(tables.RoundOpened): self._round_opened,
             _name(tables.RoundClosed): self._round_closed,
             _name(tables.RoundVoided): self._round_voided,
@@ -135,6 +140,11 @@ class History:
     def _table_opened(self, one: Skimmed) -> None:
         body = tables.TableOpened.FromString(one.proto.body)
         self.tallies.know(body.spec.rule_set)
+
+    def _account_opened(self, one: Skimmed) -> None:
+        body = wallets.AccountOpened.FromString(one.proto.body)
+        if len(self.accounts) < MOST_ACCOUNTS:
+            self.accounts.add((one.proto.partner, body.account_id))
 
     def _round_opened(self, one: Skimmed) -> None:
         body = tables.RoundOpened.FromString(one.proto.body)

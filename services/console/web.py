@@ -36,8 +36,17 @@ MOST_FORM_BYTES = 64 * 1024
 BEAT_S = 10.0
 """A live page hears something at least so often, so that both ends know of each other."""
 
-NAV = (("/", "nav.lobby"), ("/rounds", "nav.rounds"))
-"""Pages that every page leads to."""
+NAV: tuple[tuple[Any, ...], ...] = (
+    ("/", "nav.lobby"),
+    ("/rounds", "nav.rounds"),
+    ("/accounts", "nav.accounts"),
+    ("/money", "nav.money"),
+    ("/returns", "nav.returns"),
+    ("/health-of-fleet", "nav.health"),
+    ("/capsules", "nav.capsules", Role.SUPERVISOR, Role.AUDITOR),
+)
+"""Pages that every page leads to: address, name, and the roles that they are for, if not for
+all."""
 
 NOT_THERE: tuple[type[Exception], ...] = (
     RoundUnknown,
@@ -114,7 +123,11 @@ class Visit:
             theme=self.request.cookies.get(THEME_COOKIE, "auto"),
             here=self.request.url.path,
             Role=Role,
-            nav=NAV,
+            nav=[
+                (path, key)
+                for path, key, *roles in NAV
+                if not roles or (self.session is not None and self.session.may(*roles))
+            ],
             **facts,
         )
 

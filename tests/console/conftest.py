@@ -55,6 +55,8 @@ class Demo:
 
     address: str
     fleet: str
+    round_id: str
+    """A round of baccarat that is over, with bets in it: on a busy machine the first has none."""
     data: Path
     passwords: dict[str, str]
     tokens: dict[str, str]
@@ -91,7 +93,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 def _told(process: subprocess.Popen[bytes], lines: Path, data: Path) -> Demo:
     """What it prints once its first round is over."""
     until = time.monotonic() + START_S
-    while not re.search(r"^demo-1-1 ", text := lines.read_text(), re.MULTILINE):
+    while not (over := re.search(r"^(demo-1-\d+) ", text := lines.read_text(), re.MULTILINE)):
         assert process.poll() is None, text
         assert time.monotonic() < until, text
         time.sleep(0.1)
@@ -102,6 +104,7 @@ def _told(process: subprocess.Popen[bytes], lines: Path, data: Path) -> Demo:
     return Demo(
         console[1],
         fleet[1],
+        over[1],
         data,
         json.loads((data / "console-passwords.json").read_text()),
         json.loads((data / "tokens.json").read_text()),

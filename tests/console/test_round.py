@@ -23,7 +23,7 @@ def test_a_timeline_shows_grounds_and_the_scrubber_the_table_then(
 ) -> None:
     with visit("vera", language=language) as vera:
         page = vera.page
-        vera.open("/rounds/demo-1-1")
+        vera.open(f"/rounds/{vera.demo.round_id}")
         rows = page.locator(".events tbody tr")
         names = rows.locator("td b").all_inner_texts()
         for name in ("RoundOpened", "StakeReserved", "CardsDealt", "ResultAccepted", "RoundPaid"):
@@ -54,7 +54,7 @@ def test_a_timeline_shows_grounds_and_the_scrubber_the_table_then(
 def test_the_browser_checks_every_entry_against_the_signed_head(visit: Visit) -> None:
     with visit("ada") as ada:
         page = ada.page
-        ada.open("/rounds/demo-1-1")
+        ada.open(f"/rounds/{ada.demo.round_id}")
         told = page.locator("#proven")
 
         def checked() -> bool:
@@ -112,12 +112,13 @@ def test_rounds_are_listed_and_found(visit: Visit) -> None:
     with visit("vera") as vera:
         page = vera.page
         page.get_by_role("link", name="Rounds", exact=True).click()
-        expect(page.get_by_role("link", name="demo-1-1", exact=True)).to_be_visible()
+        found = vera.demo.round_id
+        expect(page.get_by_role("link", name=found, exact=True)).to_be_visible()
         vera.check()
         vera.shot("rounds")
         page.keyboard.press("/")
-        page.keyboard.type("demo-1-1\n")
-        expect(page).to_have_url(re.compile("/rounds/demo-1-1$"))
+        page.keyboard.type(f"{found}\n")
+        expect(page).to_have_url(re.compile(f"/rounds/{found}$"))
         page.keyboard.press("/")
         page.keyboard.type("north-01\n")
         expect(page.locator(".events")).to_contain_text("StakeReserved")

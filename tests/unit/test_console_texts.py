@@ -13,6 +13,9 @@ from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import events_pb2 as tables
+from sabot.wallet.v1 import ledger_service_pb2 as ledgers
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
+from sabot.wallet.v1 import wallet_operator_service_pb2 as unresolved
 from services.console.people import ROLES
 from services.console.texts import LANGUAGES, language_of, read_messages, texts
 from services.games.catalogue import PUBLISHED
@@ -24,6 +27,11 @@ ENUMS = (
     rules.Hand,
     rule_set_pb2.Game,
     tables.RoundReason,
+    ledgers.LedgerKind,
+    ledgers.EntryKind,
+    unresolved.MovementKind,
+    seamless.MovementAction,
+    seamless.ReplyOutcome,
 )
 
 
