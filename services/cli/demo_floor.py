@@ -43,7 +43,7 @@ CALL_AFTER_S = 0.9
 """When the dealer calls "no more bets", before the window's own end."""
 SPIN_S = 0.4
 """How long the ball runs on."""
-CARD_S = 0.08
+CARD_S = 0.04
 """How long it takes to draw a card."""
 FEW_TURNS = 0.1
 """Of spins that have too few turns (rule ROU-6)."""
@@ -160,6 +160,8 @@ class ShoeOfCards:
         """In dealing order."""
         self.aside: list[str] = []
         """Burned face down."""
+        self.cut_at = 0
+        """How many cards stand before the cut card."""
         self.cut = False
         """Whether the cut card is out."""
         self.hole = ""
@@ -210,15 +212,7 @@ async def simulate_shoe(hands: Hands, table_id: str, decks: int) -> None:
     chance = random.Random()  # noqa: S311 - simulated cards, not a draw of the fleet
     cards, dealer = ShoeOfCards(decks, chance), Dealer(hands, table_id)
     packs = [f"{table_id}-pack-{number}" for number in range(1, decks + 1)]
-    for name in packs:
-        request = floor_service_pb2.RegisterConsumableRequest(
-            request_id=uuid7(),
-            consumable_id=name,
-            kind=floor_events_pb2.CONSUMABLE_KIND_CARDS,
-            decks=1,
-            remark="imagined by the demonstration",
-        )
-        await hands.tell(DEALER, hands.floor.RegisterConsumable, request)
+    await asyncio.gather(*(_register(hands, name) for name in packs))
     while True:
         awaited = await hands.awaited(table_id)
         await dealer.look(awaited)
@@ -231,6 +225,18 @@ async def simulate_shoe(hands: Hands, table_id: str, decks: int) -> None:
                 await _take_over(hands, awaited.shoe_id, cards)
             await _deal(hands, awaited, cards, chance)
         await asyncio.sleep(LOOK_S)
+
+
+async def _register(hands: Hands, pack: str) -> None:
+    """A pack was received."""
+    request = floor_service_pb2.RegisterConsumableRequest(
+        request_id=uuid7(),
+        consumable_id=pack,
+        kind=floor_events_pb2.CONSUMABLE_KIND_CARDS,
+        decks=1,
+        remark="imagined by the demonstration",
+    )
+    await hands.tell(DEALER, hands.floor.RegisterConsumable, request)
 
 
 async def _load(hands: Hands, table_id: str, number: int, packs: Sequence[str]) -> None:
@@ -247,6 +253,7 @@ async def _take_over(hands: Hands, shoe_id: str, cards: ShoeOfCards) -> None:
     found = await hands.tell(DEALER, hands.shoe.GetShoe, request)
     if found is not None:
         cards.fill(shoe_id, [one.card for one in found.opened], found.gone)
+        cards.cut_at, cards.cut = found.cut_at, found.gone > found.cut_at
 
 
 async def _deal(
@@ -255,7 +262,8 @@ async def _deal(
     cards: ShoeOfCards,
     chance: random.Random,
 ) -> None:
-    """What the shoe awaits: its first card, its burn, or a card for a hand."""
+    """What the shoe awaits: its first card, its burn, cards for hands, a look at the hole card, or
+    its turning over."""
     shoe: dict[str, Any] = {"table_id": awaited.table_id, "shoe_id": awaited.shoe_id}
     if awaited.burn:
         burn = floor_service_pb2.RecordBurnRequest(
@@ -269,35 +277,51 @@ async def _deal(
             del cards.left[: awaited.burn]
     elif awaited.look or awaited.HasField("turn_over"):
         await _hole(hands, awaited, cards, chance)
-    elif awaited.hands[:1] == [rules.HAND_HOLE] and cards.left:
-        await asyncio.sleep(CARD_S)
-        laid = floor_service_pb2.RecordFaceDownRequest(
-            request_id=uuid7(),
-            **shoe,
-            round_id=awaited.round_id,
-            index=awaited.next_index,
-            device_time=_now(),
-        )
-        if await hands.tell(SCANNER, hands.floor.RecordFaceDown, laid) is not None:
-            cards.put_hole_aside()
-            cards.lay_face_down(awaited.round_id)
-            await _watch_cut_card(hands, shoe, cards)
-    elif (awaited.first_card or awaited.hands) and cards.left:
-        await asyncio.sleep(CARD_S)
-        seen = floor_service_pb2.RecordCardRequest(
-            request_id=uuid7(),
-            **shoe,
-            round_id=awaited.round_id,
-            index=awaited.next_index,
-            card=cards.left[0],
-        )
+    else:
+        called = [rules.HAND_UNSPECIFIED] if awaited.first_card else list(awaited.hands)
+        for index, hand in enumerate(called[: len(cards.left)], awaited.next_index):
+            await asyncio.sleep(CARD_S)
+            if not await _draw(hands, awaited, cards, chance, index, hand):
+                break  # The next look says how it goes on.
+
+
+async def _draw(
+    hands: Hands,
+    awaited: floor_service_pb2.Floor,
+    cards: ShoeOfCards,
+    chance: random.Random,
+    index: int,
+    hand: rules.Hand.ValueType,
+) -> bool:
+    """The next card comes out, for a hand; whether the table took it. The dealer sees the cut card
+    behind it (rule BAC-3)."""
+    shoe: dict[str, Any] = {"table_id": awaited.table_id, "shoe_id": awaited.shoe_id}
+    named: dict[str, Any] = {
+        **shoe,
+        "request_id": uuid7(),
+        "round_id": awaited.round_id,
+        "index": index,
+    }
+    if hand == rules.HAND_HOLE:
+        laid = floor_service_pb2.RecordFaceDownRequest(**named, device_time=_now())
+        if await hands.tell(SCANNER, hands.floor.RecordFaceDown, laid) is None:
+            return False
+        cards.put_hole_aside()
+        cards.lay_face_down(awaited.round_id)
+    else:
+        seen = floor_service_pb2.RecordCardRequest(**named, card=cards.left[0])
         unread = chance.random() < UNREAD
         if not unread:
             seen.device_time.CopyFrom(_now())
         who = DEALER if unread else SCANNER
-        if await hands.tell(who, hands.floor.RecordCard, seen) is not None:
-            del cards.left[0]
-            await _watch_cut_card(hands, shoe, cards)
+        if await hands.tell(who, hands.floor.RecordCard, seen) is None:
+            return False
+        del cards.left[0]
+    if index >= cards.cut_at and not cards.cut:
+        cards.cut = True
+        cut = floor_service_pb2.RecordCutCardRequest(**shoe, request_id=uuid7())
+        await hands.tell(DEALER, hands.floor.RecordCutCard, cut)
+    return True
 
 
 async def _hole(
@@ -322,18 +346,6 @@ async def _hole(
     turned = floor_service_pb2.RecordCardRequest(**named, index=awaited.turn_over, card=card)
     if await hands.tell(who, hands.floor.RecordCard, turned) is not None:
         cards.hole = cards.hole_of = ""
-
-
-async def _watch_cut_card(hands: Hands, shoe: Mapping[str, str], cards: ShoeOfCards) -> None:
-    """The dealer sees the cut card behind the card that was drawn (rule BAC-3)."""
-    if cards.cut:
-        return
-    request = shoe_service_pb2.GetShoeRequest(shoe_id=cards.shoe_id)
-    found = await hands.tell(DEALER, hands.shoe.GetShoe, request)
-    if found is not None and found.gone > found.cut_at:
-        cards.cut = True
-        cut = floor_service_pb2.RecordCutCardRequest(request_id=uuid7(), **shoe)
-        await hands.tell(DEALER, hands.floor.RecordCutCard, cut)
 
 
 async def _count(hands: Hands, table_id: str, cards: ShoeOfCards) -> None:
