@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sabot.rules.v1 import events_pb2 as rules
@@ -332,6 +334,25 @@ def test_a_bet_that_the_rules_do_not_know_is_a_bug_that_is_named() -> None:
     log_so_far = betting().given(reserved("ann", ("b1", "dragon_7", 100)))
     with pytest.raises(InvariantViolated, match="'dragon_7' is no bet"):
         log_so_far.when(accepted(TIE))
+
+
+def test_a_retry_waits_for_an_order_to_void_that_stands_before_it() -> None:
+    """Else both the void and the settlement would come of it."""
+    log_so_far = betting().given(reserved("ann", ("b1", "dragon_7", 100)))
+    with pytest.raises(InvariantViolated, match="is no bet"):
+        log_so_far.when(accepted(TIE))
+    failed = log_so_far.last
+    void = by(table.VoidRound(table_id=T, round_id=R1), partner="")
+    other = by(table.VoidRound(table_id=T, round_id=R2), partner="")
+    log_so_far.given(other, void)
+    asked_at = log_so_far.last.position
+    with pytest.raises(InvariantViolated, match="the order to void it is not decided"):
+        log_so_far.retry(failed)
+    log_so_far.given(replace(by(table.OrderRejected(round_id=R1), partner=""), cause=asked_at))
+    with pytest.raises(InvariantViolated, match="is no bet"):
+        log_so_far.retry(failed)
+    log_so_far.given(void, by(voided(), partner=""))
+    assert log_so_far.retry(failed).answers == []
 
 
 def test_a_result_that_contradicts_its_cards_is_not_paid() -> None:

@@ -12,12 +12,13 @@ from typing import assert_never, cast
 
 from google.protobuf.message import Message
 
+from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import correction_events_pb2 as corrections
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import correction_events_pb2 as table_corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
-from services.kernel.event import Answers, Event, Unfinished
+from services.kernel.event import Answers, Event, InvariantViolated, Unfinished
 from services.settlement.domain.decide_corrections import correct_step, decide_recall
 from services.settlement.domain.events import Folded
 from services.settlement.domain.paying import Paying
@@ -38,6 +39,10 @@ def decide(state: SettlementState, event: Event) -> Answers:
             running = running_round(state, body.table_id, body.round_id)
             if running is None or running.result is None or running.voided or running.done:
                 return ()
+            if event.retried and body.round_id in state.void_orders.values():
+                # A round whose settlement failed may be voided. The order to void it stands before
+                # this retry: the table decides it first, and perhaps has.
+                raise InvariantViolated(f"{body.round_id}: the order to void it is not decided")
             return _step(body.table_id, running)
         case corrections.RecallFacts() | corrections.EndRecall():
             return decide_recall(state, event, body)
@@ -50,6 +55,9 @@ def decide(state: SettlementState, event: Event) -> Answers:
             | table.RoundOpened()
             | table.RoundVoided()
             | table.RoundClosed()
+            | table.VoidRound()
+            | table.OrderRejected()
+            | log.RequestRepeated()
             | table_corrections.CorrectionApproved()
             | table_corrections.CorrectionClosed()
         ):

@@ -19,6 +19,9 @@ Folded = (
     | table.ResultAccepted
     | table.RoundVoided
     | table.RoundClosed
+    | table.VoidRound
+    | table.OrderRejected
+    | log.RequestRepeated
     | wallet.StakeReserved
     | wallet.StakeReturned
     | table_corrections.CorrectionApproved
@@ -27,7 +30,8 @@ Folded = (
     | corrections.RecallFacts
     | corrections.EndRecall
 )
-"""Other services' answers, and the facts of closed rounds that a correction brings back."""
+"""Other services' answers, orders to void, and the facts of closed rounds that a correction brings
+back."""
 
 Own = (
     settlement.BetsSettled

@@ -34,7 +34,15 @@ def evolve(state: SettlementState, event: Event) -> None:
                 # The rules of the round are those of its opening (INC-4); a table refuses new ones
                 # while a round runs.
                 one.running = Round(body.round_id, one.rule_set, one.currency_code)
+        case table.VoidRound():
+            running = running_round(state, body.table_id, body.round_id)
+            if running is not None and running.result is not None:
+                state.void_orders[event.position] = body.round_id
+        case table.OrderRejected() | log.RequestRepeated():
+            _order_decided(state, event)
         case table.RoundClosed():
+            for place in [at for at, of in state.void_orders.items() if of == body.round_id]:
+                del state.void_orders[place]
             if running_round(state, body.table_id, body.round_id) is not None:
                 state.tables[body.table_id].running = None
         case (
@@ -45,6 +53,8 @@ def evolve(state: SettlementState, event: Event) -> None:
             | settlement.BetsSettled()
             | settlement.RoundSettled()
         ):
+            if isinstance(body, table.RoundVoided):
+                _order_decided(state, event)
             running = running_round(state, body.table_id, body.round_id)
             if running is not None:
                 _round_goes_on(running, event, body)
@@ -63,6 +73,11 @@ def evolve(state: SettlementState, event: Event) -> None:
             pass
         case _:
             assert_never(body)
+
+
+def _order_decided(state: SettlementState, event: Event) -> None:
+    if event.service == "table" and event.cause is not None:
+        state.void_orders.pop(event.cause, None)
 
 
 def _table_opened(state: SettlementState, body: table.TableOpened) -> None:

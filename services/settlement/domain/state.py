@@ -89,6 +89,8 @@ class SettlementState:
     tables: dict[str, Table] = field(default_factory=dict[str, Table])
     recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
     """By correction. The table lets few be under way at a time."""
+    void_orders: dict[Position, str] = field(default_factory=dict[Position, str])
+    """Orders to void a round with a result that the table has not decided: by input, the round."""
 
 
 def running_round(state: SettlementState, table_id: str, round_id: str) -> Round | None:
