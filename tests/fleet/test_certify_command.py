@@ -4,6 +4,8 @@ started again, with a case that cannot be tried, and where there is nobody."""
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +97,27 @@ def test_what_is_not_tried_or_fails_is_told_in_words(tmp_path: Path) -> None:
 def here(*arguments: str) -> Result:
     """The command in this process, which has all imported already."""
     return CliRunner().invoke(app, arguments)
+
+
+def test_at_a_terminal_a_person_is_asked_to_restart_the_wallet(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with (
+        WalletProcess(tmp_path, *OPENED) as wallet,
+        subprocess.Popen(
+            [sys.executable, "-m", "services.cli.main", "certify-wallet", wallet.address,
+             "--partner", "north", "--keys", str(wallet.keys), *TEST_ACCOUNTS,
+             "--case", "restart-debit"],
+            stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        ) as process,
+    ):  # fmt: skip
+        os.close(theirs)
+        assert b"press Enter" in os.read(ours, 200)
+        subprocess.run(["/bin/sh", "-c", wallet.restart_command], check=True)
+        os.write(ours, b"\n")
+        told, _ = process.communicate(timeout=TIMEOUT_S)
+    os.close(ours)
+    assert told.startswith("passed     restart-debit"), told
+    assert told.splitlines()[-1] == "1 passed, 0 failed, 0 not tried: not certified"
 
 
 def test_a_wallet_that_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
