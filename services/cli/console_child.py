@@ -17,7 +17,7 @@ from services.kernel.nats_process import LAUNCHER
 from services.kernel.nats_users import TOOLS
 from services.kernel.tokens import DEMO_CALLERS, Role
 
-PEOPLE, PASSWORDS = "console-people.json", "console-passwords.json"
+PEOPLE, PASSWORDS = "console_people.json", "console_passwords.json"
 """In the data folder: who may sign in, and the demonstration's passwords."""
 DEFAULT_PORT = 7480
 START_S = 30.0

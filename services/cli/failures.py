@@ -22,6 +22,7 @@ from services.cli.prove_checkpoint import CheckpointUnusable
 from services.cli.reconcile import BadBooks
 from services.cli.rule_change import RulesRefused
 from services.cli.what_if import WhatIfRefused
+from services.console.people import BadPeopleFile
 from services.kernel.accepted import AcceptedDamaged
 from services.kernel.embedded import FolderInUse
 from services.kernel.key_file import KeyFileUnusable
@@ -78,6 +79,7 @@ EXPECTED = (
     StoreNotTheLog,
     StreamMissing,
     StreamUnfit,
+    BadPeopleFile,
     BadTokenFile,
     WhatIfRefused,
     WitnessDamaged,

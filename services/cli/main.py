@@ -12,6 +12,7 @@ import typer
 from services.cli import (
     backup_command,
     certify_command,
+    console_command,
     correct_command,
     export_command,
     incidents,
@@ -59,6 +60,7 @@ incidents.register(app)
 ledger_command.register(app)
 movements_command.register(app)
 operating.register(app)
+console_command.register(app)
 odds_command.register(app)
 export_command.register(app)
 backup_command.register(app)

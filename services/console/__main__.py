@@ -48,8 +48,8 @@ def _desk(settings: ConsoleSettings, services: ServiceSettings) -> Desk:
     ca = settings.ca_file.read_bytes() if settings.ca_file else None
     return Desk(
         settings,
-        Fleet(settings.fleet, settings.addresses, ca),
-        People(settings.people_file or services.data / "console-people.json"),
+        Fleet(settings.fleet, settings.addresses, ca, settings.tls_name),
+        People(settings.people_file or services.data / "console_people.json"),
         Sessions(settings.idle_s),
         Archive(services.cell, services.data, lambda: _log(services)),
         templates(),

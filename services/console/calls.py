@@ -26,6 +26,8 @@ WAIT_S = 4.0
 DETAILS = "grpc-status-details-bin"
 """Where a google.rpc.Status travels."""
 KEEPALIVE_MS = 20_000
+TLS = "tls:"
+"""Before an address whose server has a certificate."""
 UNKNOWN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 """Codes after which nobody knows what became of an order."""
 
@@ -54,6 +56,7 @@ class Fleet:
     default: str
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
     ca: bytes | None = None
+    tls_name: str = ""
     _channels: dict[str, grpc.aio.Channel] = field(default_factory=dict[str, grpc.aio.Channel])
     _stubs: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -71,14 +74,15 @@ class Fleet:
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if address not in self._channels:
-            options = [("grpc.keepalive_time_ms", KEEPALIVE_MS)]
-            self._channels[address] = (
-                grpc.aio.insecure_channel(address, options)
-                if self.ca is None
-                else grpc.aio.secure_channel(
-                    address, grpc.ssl_channel_credentials(self.ca), options
+            options: list[tuple[str, str | int]] = [("grpc.keepalive_time_ms", KEEPALIVE_MS)]
+            if not address.startswith(TLS):
+                self._channels[address] = grpc.aio.insecure_channel(address, options)
+            else:
+                if self.tls_name:
+                    options.append(("grpc.ssl_target_name_override", self.tls_name))
+                self._channels[address] = grpc.aio.secure_channel(
+                    address.removeprefix(TLS), grpc.ssl_channel_credentials(self.ca), options
                 )
-            )
         return self._channels[address]
 
 

@@ -27,11 +27,14 @@ class ConsoleSettings(BaseSettings):
     fleet: str = "127.0.0.1:7400"
     """Where services take calls, `host:port`."""
     addresses: dict[str, str] = {}
-    """By service, where it takes calls if not there: `{"audit": "audit:7400"}`."""
+    """By service, where it takes calls if not there: `{"audit": "audit:7400"}`. With `tls:` before
+    it the call goes over TLS."""
     ca_file: Path | None = None
-    """PEM certificates that services' own are checked by; unset: calls go in plain text."""
+    """PEM certificates that services' own are checked by; unset: the system's."""
+    tls_name: str = ""
+    """The name that services' certificates are for, where that is not their address's."""
     people_file: Path | None = None
-    """Who may sign in; unset: `console-people.json` in the data folder."""
+    """Who may sign in; unset: `console_people.json` in the data folder."""
     idle_s: Annotated[float, Field(gt=0, le=3600)] = IDLE_S
     """After how many seconds without a key or a touch a session locks itself."""
     secure: bool = False

@@ -106,7 +106,7 @@ def _told(process: subprocess.Popen[bytes], lines: Path, data: Path) -> Demo:
         fleet[1],
         over[1],
         data,
-        json.loads((data / "console-passwords.json").read_text()),
+        json.loads((data / "console_passwords.json").read_text()),
         json.loads((data / "tokens.json").read_text()),
     )
 

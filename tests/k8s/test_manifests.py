@@ -19,6 +19,7 @@ from sqlalchemy.engine import make_url
 from services.cli import nats_config
 from services.cli.main import app
 from services.cli.rebuild import PROJECTIONS
+from services.console.settings import ConsoleSettings
 from services.events import SERVICES
 from services.kernel.databases import POOL, POOL_MORE
 from services.kernel.health_port import LIVE, READY
@@ -114,7 +115,7 @@ def test_every_component_overlay_and_folder_is_rendered_and_told_of() -> None:
 def test_nothing_is_opened_without_the_policies_beside_them() -> None:
     for path in K8S.rglob("kustomization.yaml"):
         text = path.read_text()
-        if "components/monitoring" in text or "components/postgres" in text:
+        if any(f"components/{one}" in text for one in ("monitoring", "postgres", "console")):
             assert "components/network-policies" in text, path
 
 
@@ -282,6 +283,35 @@ def test_calls_about_accounts_find_the_wallets_and_addresses_are_those_of_servic
         assert each.env["SABOT_NATS_MONITOR_URLS"] == ",".join(monitors)
 
 
+def test_the_console_is_told_what_it_reads_and_where_every_service_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objects = rendered(PRODUCTION)
+    one = workload(objects, "console")
+    assert one.container["command"] == ["python", "-m", "services.console"]
+    assert one.spec["replicas"] == 1, "sessions are the process's own"
+    own = {f"SABOT_CONSOLE_{name}".upper() for name in ConsoleSettings.model_fields}
+    assert one.env.keys() <= VARIABLES | own
+    for name, value in one.env.items():
+        monkeypatch.setenv(name, value)
+    settings, log = ConsoleSettings(), ServiceSettings()
+    assert settings.secure, "browsers reach it over TLS"
+    assert settings.host == "0.0.0.0"  # noqa: S104 -- a pod's own
+    assert one.ports == {"pages": settings.port}
+    assert settings.people_file is not None
+    assert one.secrets()[str(settings.people_file.parent)] == "console-people"
+    assert log.nats_user in {user.name for user in cluster_users(SERVICES)}
+    assert log.nats_user not in SERVICES, "it appends nothing"
+    assert one.secrets()["/run/secrets/nats"] == f"nats-{log.nats_user}"
+    assert log.nats_url == workload(objects, "table").env["SABOT_NATS_URL"]
+    assert settings.addresses == {service: f"dns:///{service}:7400" for service in SERVICES} | {
+        "table": "tls:table:7400"
+    }, "where the front door has a certificate"
+    probe = {"path": "/health", "port": "pages"}
+    for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert one.container[name]["httpGet"] == probe
+
+
 # ---- probes and ends ---------------------------------------------------------------------------
 
 
@@ -434,6 +464,8 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
         ("outside", "table", "calls"),
     }
     if folder == PRODUCTION:
+        wanted |= {("console", service, "calls") for service in SERVICES}
+        wanted |= {("console", "nats", "client"), ("outside", "console", "pages")}
         wanted |= {("outside", service, "metrics") for service in SERVICES}
         wanted |= {(service, "postgres", "postgresql") for service in PROJECTIONS}
         wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}

@@ -7,7 +7,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from services.cli.main import app
 from services.console.people import (
     FREE_TRIES,
     BadPeopleFile,
@@ -154,3 +156,21 @@ def test_sessions_are_bounded() -> None:
         clock.now += 0.01
         sessions.begin(DANA)
     assert sessions.find(first) is None
+
+
+# ---- the command -------------------------------------------------------------------------------
+
+
+def test_an_operator_is_let_in_by_the_command_and_nothing_secret_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "people.json"
+    words = ["console-person", "anna", "--role", "dealer", "--file", str(path)]
+    shown = CliRunner().invoke(app, words, input="the-token\nlong enough password\n")
+    assert shown.exit_code == 0
+    assert shown.output == f"{path}: anna may sign in as dealer\n"
+    assert People(path).sign_in("anna", "long enough password") == SignedIn(
+        "anna", DEALER, "the-token"
+    )
+    for told in ("the-token\nshort\n", "\nlong enough password\n"):
+        assert CliRunner().invoke(app, words, input=told).exit_code == 2
+    words[words.index("dealer")] = "device"
+    assert CliRunner().invoke(app, words, input="the-token\nlong enough password\n").exit_code == 2
