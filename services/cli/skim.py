@@ -55,6 +55,7 @@ class Skimmed(NamedTuple):
             False,
             proto.note.traceparent,
             proto.time_us if self.is_input else 0,
+            0 if self.is_input else proto.time_us,
         )
 
 
