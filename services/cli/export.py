@@ -10,8 +10,10 @@ from typing import BinaryIO
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
+from sabot.audit.v1 import correction_events_pb2 as audit_corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import entry_pb2
+from sabot.settlement.v1 import correction_events_pb2 as settlement_corrections
 from services.cli.verify_export import ENTRY, LENGTH, MAGIC
 from services.kernel.entry import canonical_headers, first_head, next_head
 from services.kernel.log import Log, LogMessage
@@ -82,4 +84,6 @@ def descriptors() -> bytes:
 
     add(entry_pb2.DESCRIPTOR)
     add(audit.DESCRIPTOR)
+    add(audit_corrections.DESCRIPTOR)
+    add(settlement_corrections.DESCRIPTOR)
     return FileDescriptorSet(file=files.values()).SerializeToString(deterministic=True)

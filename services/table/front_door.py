@@ -11,9 +11,11 @@ import grpc
 from google.protobuf.message import Message
 
 from sabot.wallet.v1 import ledger_service_pb2 as ledgers
+from sabot.wallet.v1 import receivable_service_pb2 as receivables
 from sabot.wallet.v1 import wallet_operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1.ledger_service_pb2_grpc import LedgerServiceStub
+from sabot.wallet.v1.receivable_service_pb2_grpc import ReceivableServiceStub
 from sabot.wallet.v1.wallet_operator_service_pb2_grpc import WalletOperatorServiceStub
 from sabot.wallet.v1.wallet_service_pb2_grpc import WalletServiceStub
 from services.kernel.call import EVERY_ROLE, Call, rpc
@@ -127,6 +129,34 @@ class LedgerFrontDoor:
     ) -> ledgers.GetDigestResponse:
         """Passed on."""
         return await _pass_on(self._ledger.GetDigest, request, call)
+
+
+class ReceivableFrontDoor:
+    """ReceivableService over a channel to the wallet."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._owed = ReceivableServiceStub(channel)
+
+    @rpc(roles=EVERY_ROLE, deadline=True)
+    async def set_shortfall_policy(
+        self, request: receivables.SetShortfallPolicyRequest, call: Call
+    ) -> receivables.SetShortfallPolicyResponse:
+        """Passed on."""
+        return await _pass_on(self._owed.SetShortfallPolicy, request, call)
+
+    @rpc(roles=EVERY_ROLE, deadline=True)
+    async def settle_receivable(
+        self, request: receivables.SettleReceivableRequest, call: Call
+    ) -> receivables.SettleReceivableResponse:
+        """Passed on."""
+        return await _pass_on(self._owed.SettleReceivable, request, call)
+
+    @rpc(partners=True, roles=EVERY_ROLE)
+    async def list_receivables(
+        self, request: receivables.ListReceivablesRequest, call: Call
+    ) -> receivables.ListReceivablesResponse:
+        """Passed on."""
+        return await _pass_on(self._owed.ListReceivables, request, call)
 
 
 class WalletOperatorFrontDoor:

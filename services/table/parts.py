@@ -11,6 +11,7 @@ from sabot.partner.v1 import partner_service_pb2
 from sabot.table.v1 import correction_service_pb2, odds_service_pb2, operator_service_pb2
 from sabot.wallet.v1 import (
     ledger_service_pb2,
+    receivable_service_pb2,
     wallet_operator_service_pb2,
     wallet_service_pb2,
 )
@@ -22,7 +23,12 @@ from services.kernel.telemetry import Metrics
 from services.table.correction_queries import CorrectionQueries
 from services.table.correction_servicer import CorrectionServicer
 from services.table.domain.core import CORE
-from services.table.front_door import LedgerFrontDoor, WalletFrontDoor, WalletOperatorFrontDoor
+from services.table.front_door import (
+    LedgerFrontDoor,
+    ReceivableFrontDoor,
+    WalletFrontDoor,
+    WalletOperatorFrontDoor,
+)
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.projection import TableProjection
@@ -72,6 +78,10 @@ def parts(settings: ServiceSettings) -> Parts:
                 (
                     ledger_service_pb2.DESCRIPTOR.services_by_name["LedgerService"],
                     LedgerFrontDoor(channel),
+                ),
+                (
+                    receivable_service_pb2.DESCRIPTOR.services_by_name["ReceivableService"],
+                    ReceivableFrontDoor(channel),
                 ),
                 (
                     wallet_operator_service_pb2.DESCRIPTOR.services_by_name[

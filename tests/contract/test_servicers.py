@@ -38,7 +38,7 @@ from services.settlement.servicer import SettlementServicer
 from services.shoe.floor_servicer import FloorServicer
 from services.shoe.servicer import ShoeServicer
 from services.table.correction_servicer import CorrectionServicer
-from services.table.front_door import LedgerFrontDoor, WalletFrontDoor
+from services.table.front_door import LedgerFrontDoor, ReceivableFrontDoor, WalletFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.servicer import PartnerServicer
@@ -64,6 +64,7 @@ SERVED: list[tuple[Any, str, type]] = [
     (settlement_service_pb2, "SettlementService", SettlementServicer),
     (correction_service_pb2, "CorrectionService", CorrectionServicer),
     (receivable_service_pb2, "ReceivableService", ReceivableServicer),
+    (receivable_service_pb2, "ReceivableService", ReceivableFrontDoor),
     (audit_service_pb2, "AuditService", AuditServicer),
 ]
 METHODS = [
@@ -140,6 +141,9 @@ def test_a_method_is_open_to_whom_its_proto_says(servicer: type, method: MethodD
     access: Access = getattr(servicer, method_name(method.name)).__sabot_access__
     if servicer in {WalletFrontDoor, LedgerFrontDoor}:
         assert access.partners  # the wallet itself says who may
+        assert access.roles == EVERY_ROLE
+    elif servicer is ReceivableFrontDoor:
+        assert access.partners == (method.name == "ListReceivables")
         assert access.roles == EVERY_ROLE
     elif method.name in ROLES_NAMED:
         assert not access.partners

@@ -31,6 +31,7 @@ from services.kernel.key_file import KEY_BYTES, KeyRing
 from services.kernel.log import Log
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.process import Process
+from services.kernel.shells import Shell
 from services.kernel.snapshot import StateCodec, state_digest
 from services.kernel.witness import FileWitness, Witness
 from services.shoe.custodian import Custodian
@@ -106,7 +107,8 @@ def seeded_generator(seed: int) -> Generator:
 
 
 class SmallCell:
-    """See the module. `seed`: of the shoes and the random bets; `generator`: of other shoes."""
+    """See the module. `seed`: of the shoes and the random bets; `generator`: of other shoes;
+    `shells`: further ones."""
 
     def __init__(
         self,
@@ -119,6 +121,7 @@ class SmallCell:
         cores: Sequence[Core[Any]] = CORES,
         observed: Sequence[Core[Any]] = (),
         generator: Generator | None = None,
+        shells: Sequence[Shell] = (),
     ) -> None:
         self.alarms: list[tuple[str, dict[str, Any]]] = []
         self.clock = clock
@@ -139,6 +142,7 @@ class SmallCell:
                 Risk(Inline()),
                 Custodian(log.cell, keys, generator or seeded_generator(seed)),
                 DebitTimers(),
+                *shells,
             ],
         )
         self.nats_pid = 0
