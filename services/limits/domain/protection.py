@@ -217,24 +217,30 @@ def over_windows(
     """What a further stake would break: stakes, losses, time at play; each window by itself."""
     history = record.history or NOTHING_YET
     found: list[limits.Violation] = []
-    for kind, limit in (
-        (STAKE, limits.LIMIT_STAKE_WINDOW),
-        (LOSS, limits.LIMIT_LOSS_WINDOW),
-    ):
-        for window_s, held in windows(scoped, kind, record.currency_code, now_us):
+    limited = windows(scoped, (STAKE, LOSS, SESSION), record.currency_code, now_us)
+    for kind, window_s, held in limited:
+        if kind == SESSION:
+            found += _over_time(history, window_s, held, now_us)
+        else:
+            limit = limits.LIMIT_STAKE_WINDOW if kind == STAKE else limits.LIMIT_LOSS_WINDOW
             found += _over(history, kind, limit, window_s, held, extra_minor, now_us)
-    for window_s, held in windows(scoped, SESSION, "", now_us):
-        seconds = used(history, SESSION, window_s, now_us) // SECOND_US
-        if seconds >= held.maximum:
-            told = limits.Violation(
-                limit=limits.LIMIT_SESSION_TIME,
-                allowed_count=held.maximum,
-                would_be_count=seconds,
-                window_s=window_s,
-                until_us=frees_us(history, SESSION, window_s, now_us),
-            )
-            found.append(whose(told, held.scope))
     return found
+
+
+def _over_time(
+    history: History, window_s: int, held: Strictest, now_us: int
+) -> list[limits.Violation]:
+    seconds = used(history, SESSION, window_s, now_us) // SECOND_US
+    if seconds < held.maximum:
+        return []
+    told = limits.Violation(
+        limit=limits.LIMIT_SESSION_TIME,
+        allowed_count=held.maximum,
+        would_be_count=seconds,
+        window_s=window_s,
+        until_us=frees_us(history, SESSION, window_s, now_us),
+    )
+    return [whose(told, held.scope)]
 
 
 def over_deposits(
@@ -243,10 +249,9 @@ def over_deposits(
     """What a deposit would break."""
     history = record.history or NOTHING_YET
     found: list[limits.Violation] = []
-    for window_s, held in windows(scoped, DEPOSIT, record.currency_code, now_us):
-        found += _over(
-            history, DEPOSIT, limits.LIMIT_DEPOSIT_WINDOW, window_s, held, amount_minor, now_us
-        )
+    limit = limits.LIMIT_DEPOSIT_WINDOW
+    for _, window_s, held in windows(scoped, (DEPOSIT,), record.currency_code, now_us):
+        found += _over(history, DEPOSIT, limit, window_s, held, amount_minor, now_us)
     return found
 
 

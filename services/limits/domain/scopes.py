@@ -132,19 +132,21 @@ def of_bet(game: int, bet: str, currency_code: str) -> tuple[What, ...]:
 
 
 def windows(
-    scoped: Sequence[Scoped], kind: int, currency_code: str, now_us: int
-) -> list[tuple[int, Strictest]]:
-    """By window in seconds, ascending: the strictest limit of a kind."""
-    found: dict[int, Strictest] = {}
+    scoped: Sequence[Scoped], kinds: Sequence[int], currency_code: str, now_us: int
+) -> list[tuple[int, int, Strictest]]:
+    """By (kind, window in seconds), ascending: the strictest limit of these kinds."""
+    found: dict[tuple[int, int], Strictest] = {}
     for scope, settings in scoped:
-        for what, setting in settings.items():
-            if what.kind != kind or what.currency_code != currency_code:
+        for (kind, currency, _, _, window_s), setting in settings.items():
+            if kind not in kinds or currency not in ("", currency_code):
                 continue
             maximum = setting.at(now_us)
-            held = found.get(what.window_s)
-            if maximum is not None and (held is None or maximum < held.maximum):
-                found[what.window_s] = Strictest(maximum, scope)
-    return sorted(found.items())
+            if maximum is None:
+                continue
+            held = found.get((kind, window_s))
+            if held is None or maximum < held.maximum:
+                found[kind, window_s] = Strictest(maximum, scope)
+    return [(kind, window_s, held) for (kind, window_s), held in sorted(found.items())]
 
 
 def whose(violation: limits.Violation, scope: ScopeId) -> limits.Violation:
