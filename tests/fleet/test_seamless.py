@@ -8,7 +8,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,29 @@ async def both_books_agree(
     ]  # fmt: skip
     told = await asyncio.to_thread(CliRunner().invoke, app, args)
     assert told.exit_code == 0, told.output
+    victim = one_tampered_with(partner)
+    told = await asyncio.to_thread(CliRunner().invoke, app, args)
+    assert told.exit_code == 1, told.output
+    lines = told.stdout.splitlines()
+    assert lines[0] == f"{victim}:"
+    assert lines[1].startswith("  ours  : debit of ")
+    assert lines[2].startswith("  theirs: debit of ")
+    assert any(line.startswith("1 transactions differ: ") for line in lines)
+
+
+def one_tampered_with(partner: WalletProcess) -> str:
+    """One debit of the partner's takes one minor unit more, by its database alone; its id."""
+    with closing(sqlite3.connect(partner.books)) as sql, sql:
+        rows = sql.execute(
+            "SELECT transaction_id FROM movements WHERE kind = 'Debit' AND moved_minor <> 0 AND"
+            " transaction_id NOT IN (SELECT debit_id FROM cancelled_debits) ORDER BY number"
+        ).fetchall()
+        victim = str(rows[len(rows) // 2][0])
+        sql.execute(
+            "UPDATE movements SET moved_minor = moved_minor - 1 WHERE transaction_id = ?",
+            (victim,),
+        )
+    return victim
 
 
 def moved_here(events: Sequence[Event]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from sabot.log.v1.entry_pb2 import Position as PositionMessage
 from sabot.wallet.v1 import ledger_service_pb2 as ledgers
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
+from services.games.currencies import EXPONENTS, decimal
 from services.kernel.call import Call, position_message
 from services.kernel.errors import (
     INVALID_REQUEST,
@@ -469,3 +471,26 @@ async def test_the_answers_of_one_search_hold_at_one_position(tmp_path: Path) ->
     later = await ledger.calls.get_digest(request, NORTH)
     assert later.digest.count == first.digest.count + 1
     await projector.close()
+
+
+@pytest.mark.parametrize(
+    ("minor", "currency", "shown"),
+    [
+        (1_234, "EUR", "12.34"),
+        (1_234, "JPY", "1234"),
+        (1_234, "KWD", "1.234"),
+        (-5, "EUR", "-0.05"),
+        (-5, "KWD", "-0.005"),
+        (0, "EUR", "0.00"),
+        (0, "JPY", "0"),
+        (10**15, "USD", "10000000000000.00"),
+    ],
+)
+def test_mon_3_an_amount_has_its_currencys_decimals(minor: int, currency: str, shown: str) -> None:
+    assert decimal(minor, currency) == shown
+    assert Decimal(shown) * 10 ** EXPONENTS[currency] == minor
+
+
+def test_mon_3_no_currency_is_guessed() -> None:
+    with pytest.raises(KeyError):
+        decimal(1, "XXX")
