@@ -1,8 +1,9 @@
 """What partners' own wallets were called for, as rows: the other half of what two sides compare.
 
-A debit counts once its stakes are reserved, a credit once the partner has confirmed it. A debit
-that is rolled back counts for nothing, and neither does its rollback: whether it was ever carried
-out changes nothing, and the two sides may well know different things about it.
+A debit counts once its stakes are reserved, or what a correction took is settled; a credit once the
+partner has confirmed it. A debit that is rolled back counts for nothing, and neither does its
+rollback: whether it was ever carried out changes nothing, and the two sides may well know different
+things about it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from google.protobuf.message import Message
 from sqlalchemy import BigInteger, Column, Index, SmallInteger, Table, Text
 
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
@@ -105,11 +107,18 @@ def _collected(event: Event, body: corrections.ReceivableSettled, changes: Chang
         changes[MOVEMENTS].update((body.transaction_id,), {"state": DONE})
 
 
+def _collected(event: Event, body: corrections.ReceivableSettled, changes: Changes) -> None:
+    del event
+    if body.transaction_id:
+        changes[MOVEMENTS].update((body.transaction_id,), {"state": DONE})
+
+
 _FOLDS: Mapping[type[Message], Callable[[Event, Any, Changes], None]] = {
     wallets.StakeReserved: _reserved,
     seamless.DebitOrdered: _debit,
     seamless.CreditOrdered: _credit,
     seamless.RollbackOrdered: _rolled_back,
     seamless.MovementConfirmed: _confirmed,
+    corrections.ReceivableSettled: _collected,
     corrections.ReceivableSettled: _collected,
 }

@@ -402,9 +402,17 @@ async def test_debits_count_once_taken_and_never_once_rolled_back(tmp_path: Path
         log.add("wallet", undone, cause)
         done = seamless.MovementConfirmed(partner_id="north", transaction_id=f"r{number}")
         log.add("wallet", done, cause)
+    collected = corrections.ReceivableSettled(
+        partner_id="north", account_id="a", currency_code="EUR", amount_minor=5, at_partner=True,
+        transaction_id="correction",
+    )  # fmt: skip
+    log.add("wallet", seamless.DebitOrdered(**at, transaction_id="correction"), cause)
+    log.add("wallet", collected, cause)
+    log.add("wallet", seamless.DebitOrdered(**at, transaction_id="correction declined"), cause)
     projector, queries = await projected(log, tmp_path)
     period = Period(0, 1 << 60)
-    (found,) = await queries.transactions("north", "EUR", period, 1 << 62, 100)
+    another, found = await queries.transactions("north", "EUR", period, 1 << 62, 100)
+    assert another[:4] == ("correction", "a", -5, TransactionKind.DEBIT)
     assert found[:4] == ("taken", "a", -5, TransactionKind.DEBIT)
     assert await queries.transactions("south", "EUR", period, 1 << 62, 100) == []
     await projector.close()
