@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from sqlalchemy import BigInteger, Column, Index, SmallInteger, Table, Text
 
 from sabot.wallet.v1 import correction_events_pb2 as corrections
-from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.databases import KeyInteger, position_key
@@ -107,18 +106,11 @@ def _collected(event: Event, body: corrections.ReceivableSettled, changes: Chang
         changes[MOVEMENTS].update((body.transaction_id,), {"state": DONE})
 
 
-def _collected(event: Event, body: corrections.ReceivableSettled, changes: Changes) -> None:
-    del event
-    if body.transaction_id:
-        changes[MOVEMENTS].update((body.transaction_id,), {"state": DONE})
-
-
 _FOLDS: Mapping[type[Message], Callable[[Event, Any, Changes], None]] = {
     wallets.StakeReserved: _reserved,
     seamless.DebitOrdered: _debit,
     seamless.CreditOrdered: _credit,
     seamless.RollbackOrdered: _rolled_back,
     seamless.MovementConfirmed: _confirmed,
-    corrections.ReceivableSettled: _collected,
     corrections.ReceivableSettled: _collected,
 }
