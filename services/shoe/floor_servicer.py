@@ -55,7 +55,7 @@ _DEALERS = (Role.DEALER, Role.SUPERVISOR)
 _TELLERS = (Role.DEALER, Role.SUPERVISOR, Role.DEVICE)
 _OUTCOMES = oneof_fields(service.FloorOutcome, "outcome")
 """The fields of FloorOutcome by what they hold."""
-_UNTIL: frozenset[type[Message]] = frozenset(
+ORDER_ENDS: frozenset[type[Message]] = frozenset(
     (
         shoes.CardsDealt,
         shoes.CardsBurned,
@@ -194,10 +194,12 @@ class FloorServicer:
             _keep_face_down(state, body)
         if isinstance(body, shoes.RecordSpin | shoes.RecordDice):
             body.compared_when_over = True
-        asked_by = _asked_by(state, body)
+        asked_by = call_answered(state, body)
         if asked_by is not None:
             body.asked_by.CopyFrom(position_message(asked_by))
-        told = await ask(self._edge, self._queries, "shoe", body, call, partner="", until=_UNTIL)
+        told = await ask(
+            self._edge, self._queries, "shoe", body, call, partner="", until=ORDER_ENDS
+        )
         if isinstance(told.body, floor.FloorRejected):
             raise rejected(told.body)
         if isinstance(told.body, floor.FloorFaultFound):
@@ -230,7 +232,7 @@ class FloorServicer:
         if not table.floor and (shoe is None or shoe.floor is None):
             raise Refused(NOT_ON_FLOOR, {"table_id": request.table_id})
         return service.GetFloorResponse(
-            floor=_awaited(state, table, shoe), position=position_message(self._edge.position)
+            floor=awaited_at(state, table, shoe), position=position_message(self._edge.position)
         )
 
     @rpc(roles=EVERY_ROLE)
@@ -354,7 +356,7 @@ def _source(call: Call, device: str) -> tuple[shoes.CardSource.ValueType, str]:
     return shoes.CARD_SOURCE_MANUAL, ""
 
 
-def _asked_by(state: ShoeState, body: FloorOrder) -> Position | None:
+def call_answered(state: ShoeState, body: FloorOrder) -> Position | None:
     """The event that asked for what was told, as far as it is known here."""
     match body:
         case floor.RecordCard() | floor.RecordFaceDown():
@@ -379,7 +381,7 @@ def _asked_by(state: ShoeState, body: FloorOrder) -> Position | None:
             return None
 
 
-def _awaited(state: ShoeState, table: ShoeTable, shoe: Shoe | None) -> service.Floor:
+def awaited_at(state: ShoeState, table: ShoeTable, shoe: Shoe | None) -> service.Floor:
     """What a table awaits from the floor."""
     floor_ = service.Floor(table_id=table.table_id, round_id=table.round_id)
     if table.floor:

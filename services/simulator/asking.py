@@ -183,10 +183,11 @@ class Callers:
 
 class LuckyEdge:
     """An edge whose inputs stand in the log the instant they are made: right behind what was stored
-    last, so in any gap of the pipeline that a simulation wants."""
+    last, so in any gap of the pipeline that a simulation wants. `writer`: its name in the log."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, writer: str = "lucky") -> None:
         self._fleet = fleet
+        self._writer = writer
         self._counters: Counter[str] = Counter()
 
     def put(self, service: str, body: Any, *, partner: str = "", actor: str) -> bool:
@@ -195,7 +196,7 @@ class LuckyEdge:
         if store.forked:
             return False
         counter = self._counters[service] + 1
-        entry = entry_pb2.Entry(writer="lucky", counter=counter)
+        entry = entry_pb2.Entry(writer=self._writer, counter=counter)
         entry.events.add(
             type=str(body.DESCRIPTOR.full_name),
             body=encode_body(body),

@@ -96,6 +96,8 @@ class Book:
         default_factory=lambda: defaultdict(dict)
     )
     """By (partner, account) and bet id."""
+    late: set[tuple[str, str]] = field(default_factory=set)
+    """Accounts that had late bets returned (docs/adr/0017)."""
     winnings: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)
     """By (bet, position, stake): what it wins in each of the outcomes, once that was asked."""
 
@@ -155,6 +157,8 @@ class LimitsAuditor:
                     )
                     if known is not None:
                         known.reserved = fact.place
+            case table.BetsWithdrawn() if body.late:
+                book.late.add(owner)
             case wallet.StakeDeclined() | wallet.StakeReturned():
                 self._off(fact, book, owner, body.bets)
             case wallet.StakesSealed() if body.stage == bet_pb2.STAGE_UNSPECIFIED:
@@ -235,6 +239,8 @@ class LimitsAuditor:
     def _sealed(self, fact: Fact, book: Book) -> None:
         """What stands when the stakes are sealed keeps every limit."""
         for owner, held in book.held.items():
+            if owner in book.late:
+                continue  # Limits may not refuse that late bets go back, whatever is left.
             totals = _totals(one for one in held.values() if one.on)
             found = _at_places(book, totals, totals, totals)
             found |= _together(book, totals, totals, totals)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sabot.log.v1 import events_pb2 as logs
+from sabot.table.v1 import events_pb2 as table
 from services.simulator.facts import Fact, Findings, Place
 
 
@@ -49,11 +50,14 @@ def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -
             fact.place,
             f"the header of {name} does not follow from its cause",
         )
+    voided = {fact.body.round_id for fact in facts if isinstance(fact.body, table.RoundVoided)}
     for fact in facts if at_rest else ():
         if fact.is_input and not fact.copy and (fact.service, fact.place) not in answered:
             findings.add(fact.place, f"{type(fact.body).__name__} was never answered")
         elif isinstance(fact.body, logs.InputFailed):
             continue  # It goes on where its own service acts on failures: some do, some do not.
+        elif isinstance(fact.body, table.BetsWithdrawn) and fact.body.round_id in voided:
+            continue  # A void ends a close that has further steps: every stake goes back anyway.
         elif fact.continues and (fact.service, fact.place) not in answered:
             findings.add(fact.place, f"{type(fact.body).__name__} was to be gone on with")
 

@@ -79,6 +79,32 @@ def _baccarat(dealt: Dealt) -> rules.Result | None:
     )
 
 
+def dealt_by_the_rules(game: int, cards: Sequence[str]) -> list[tuple[int, str]]:
+    """Whose each card is, in the order in which they came out; cards that nobody takes are left
+    out: they were drawn in error."""
+    if game == rule_set_pb2.GAME_DRAGON_TIGER:
+        return list(zip((rules.HAND_DRAGON, rules.HAND_TIGER), cards, strict=False))
+    if game == rule_set_pb2.GAME_FOOTBALL_STUDIO:
+        return list(zip((rules.HAND_HOME, rules.HAND_AWAY), cards, strict=False))
+    hands = [rules.HAND_PLAYER, rules.HAND_BANKER] * 2
+    dealt = list(zip(hands, cards, strict=False))
+    if len(cards) < 4:
+        return dealt
+    left = list(cards[4:])
+    player, banker = [cards[0], cards[2]], [cards[1], cards[3]]
+    if max(points(player), points(banker)) >= 8 or not left:
+        return dealt
+    at = points(banker)
+    banker_draws = at <= 5
+    if points(player) <= 5:
+        third = left.pop(0)
+        dealt.append((rules.HAND_PLAYER, third))
+        banker_draws = at <= 2 or third[0] in BANKER_DRAWS[at]
+    if banker_draws and left:
+        dealt.append((rules.HAND_BANKER, left.pop(0)))
+    return dealt
+
+
 def burned_after(shown: str) -> int:
     """How many cards go face down behind the shown one of a new shoe (rule BAC-2)."""
     return PIPS[shown[0]] or 10

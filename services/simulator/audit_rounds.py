@@ -14,6 +14,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.audit_layout import booked
@@ -35,7 +36,6 @@ ONCE = (
     rules.InsuranceOffered,
     shoe.WheelSpun,
     shoe.DiceRolled,
-    rules.RoundResolved,
     settlement.RoundSettled,
 )
 """What a round has at most one of."""
@@ -102,6 +102,12 @@ class RoundFlow:
     suspended: bool = False
     unsettled: bool = False
     """Whether settling its result failed."""
+    closing: bool = False
+    """Whether betting closes in several steps, and began to while the round went on."""
+    resolved: Place = (0, 0)
+    """What its last result by rules answers."""
+    corrected: list[Place] = field(default_factory=list)
+    """Where something of it was corrected."""
     rule_set: rule_set_pb2.RuleSet | None = None
 
 
@@ -142,6 +148,8 @@ class RoundsAuditor:
     def _order(self, fact: Fact, one: RoundFlow) -> None:
         kind, name = type(fact.body), type(fact.body).__name__
         stage = getattr(fact.body, "stage", 0)
+        if kind is rules.RoundResolved:
+            self._resolved(fact, one)
         if kind in ONCE:
             self.findings.check(
                 (kind, stage) not in one.staged,
@@ -185,6 +193,16 @@ class RoundsAuditor:
                 f"{fact.body.round_id}: {name} without {outcome.__name__} before it",
             )
 
+    def _resolved(self, fact: Fact, one: RoundFlow) -> None:
+        """Once; and once more for what was corrected since rules looked at it the last time."""
+        since = [place for place in one.corrected if one.resolved < place <= fact.cause]
+        self.findings.check(
+            one.resolved == (0, 0) or since,
+            fact.place,
+            f"{fact.body.round_id}: a second RoundResolved",
+        )
+        one.resolved = fact.cause
+
     def _table_order(self, fact: Fact, one: RoundFlow) -> None:
         """One round at a table after the other; a suspended one stands still."""
         body: Any = fact.body
@@ -209,6 +227,12 @@ class RoundsAuditor:
                 one.suspended = True
             case table.RoundResumed() | table.RoundVoided():
                 one.suspended = False
+            case table.BetsWithdrawn() if fact.continues:
+                one.closing = one.closing or not one.suspended
+            case floor.CardCorrected() | floor.OutcomeCorrected():
+                one.corrected.append(fact.place)
+            case table.BettingClosed() if body.source == table.SOURCE_OUTCOME or one.closing:
+                pass  # What is out is out; and a close that has begun comes to its end.
             case (
                 table.BetsPlaced()
                 | table.ResultAccepted()

@@ -59,12 +59,19 @@ class ShoeAuditor:
         """By round."""
         self._to_be_turned: set[str] = set()
         """Rounds whose hole card was called."""
+        self._by_hand: set[str] = set()
+        """Shoes on the floor, which have an auditor of their own; and the rounds dealt from them."""
         self._closed_at: defaultdict[str, list[Place]] = defaultdict(list)
         """By table."""
 
     def see(self, fact: Fact) -> None:
         """Take the next event."""
         body, place = fact.body, fact.place
+        of_shoe = not isinstance(body, table.RoundOpened)  # Which names its shoe.
+        if of_shoe and getattr(body, "shoe_id", "") in self._by_hand:
+            if isinstance(body, shoe.CardsDealt):
+                self._by_hand.add(body.round_id)
+            return
         match body:
             case shoe.SealShoe() | shoe.OpenCards() | shoe.RevealShoe() | shoe.CheckHole():
                 self._inputs[place] = body
@@ -110,6 +117,9 @@ class ShoeAuditor:
     # ---- a shoe begins -------------------------------------------------------------------------
 
     def _shoe_opened(self, fact: Fact, body: shoe.ShoeOpened) -> None:
+        if body.packs:
+            self._by_hand.add(body.shoe_id)
+            return
         seal = self._inputs.get(fact.cause)
         if not isinstance(seal, shoe.SealShoe):
             self.findings.add(fact.place, f"shoe {body.shoe_id} opens without its seal")
@@ -315,6 +325,8 @@ class ShoeAuditor:
             )
         if not rule_set.decks or rule_set.game == rule_set_pb2.GAME_BLACKJACK:
             return  # Those of wheels, dice and turns are checked by auditors of their own.
+        if body.round_id in self._by_hand:
+            return
         own = result_of(rule_set, self.dealt[body.round_id])
         self.findings.check(
             own == body.result, place, f"the result of {body.round_id} is not that of its cards"

@@ -1,4 +1,4 @@
-"""The auditor's check of wheels and dice: each round has one outcome, called after the stakes were
+"""The auditor's check of drawn wheels and dice: each round has one outcome, called after the stakes were
 sealed; the first toss in the log stands, and whatever is told later changes nothing.
 """
 
@@ -37,6 +37,8 @@ class TossAuditor:
         self._calls: dict[tuple[str, int], Call] = {}
         """By round and attempt."""
         self._tosses: dict[Place, Toss] = {}
+        self._told: set[str] = set()
+        """Rounds whose outcome the floor told: they have an auditor of their own."""
         self._sealed: set[str] = set()
         self._voided: set[str] = set()
 
@@ -52,8 +54,10 @@ class TossAuditor:
                 self._called(fact, shoe.RecordSpin)
             case rules.RollCalled():
                 self._called(fact, shoe.RecordDice)
-            case shoe.RecordSpin() | shoe.RecordDice():
+            case shoe.RecordSpin() | shoe.RecordDice() if not body.request_id:
                 self._tossed(fact, body)
+            case shoe.WheelSpun() | shoe.DiceRolled() if body.source != shoe.CARD_SOURCE_VIRTUAL:
+                self._told.add(body.round_id)
             case shoe.WheelSpun():
                 self._stands(fact, [body.number])
                 self.numbers[body.round_id] = [body.number]
@@ -62,7 +66,7 @@ class TossAuditor:
                 self.numbers[body.round_id] = list(body.dice)
             case logs.InputIgnored() if fact.cause in self._tosses:
                 self._ignored(fact)
-            case table.ResultAccepted():
+            case table.ResultAccepted() if body.round_id not in self._told:
                 self._result(fact, body)
             case _:
                 pass

@@ -6,6 +6,7 @@ Invariants 6 (projections) and 10 (power cuts) are not to be seen here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,11 @@ from services.kernel.replica import BehaviourUnknown, Diverged, Replica
 from services.kernel.snapshot import StateCodec, state_digest
 from services.simulator.asking import Acknowledged
 from services.simulator.audit_blackjack import BlackjackAuditor
+from services.simulator.audit_consumables import ConsumableAuditor
 from services.simulator.audit_corrections import CorrectionsAuditor
+from services.simulator.audit_floor import FloorAuditor
+from services.simulator.audit_floor_cards import HandShoeAuditor
+from services.simulator.audit_floor_tosses import FloorTossAuditor
 from services.simulator.audit_limits import LimitsAuditor
 from services.simulator.audit_log import check_answers
 from services.simulator.audit_money import MoneyAuditor
@@ -40,6 +45,8 @@ class Audited:
     bets_settled: int
     answers_compared: int
     violations: list[str]
+    reached: Counter[str]
+    """The events and the ways of the floor that the log had."""
 
 
 def audit(
@@ -70,10 +77,15 @@ def audit(
         corrected,
         LimitsAuditor(findings),
         RoundsAuditor(findings),
+        FloorAuditor(findings),
+        HandShoeAuditor(findings),
+        FloorTossAuditor(findings),
+        ConsumableAuditor(findings),
     )
     _check_failures(facts, planted, findings)
     for fact in facts:
         if not fact.copy:
+            findings.reach(f"event: {type(fact.body).DESCRIPTOR.full_name}")
             try:
                 for one in auditors:
                     one.see(fact)
@@ -88,7 +100,7 @@ def audit(
         _check_balances(replayed, money, findings)
         for name, process in processes:
             _check_state(name, process, cores, digests, findings)
-    return Audited(len(facts), money.settled_bets, compared, findings.lines())
+    return Audited(len(facts), money.settled_bets, compared, findings.lines(), findings.reached)
 
 
 def _check_failures(facts: Sequence[Fact], planted: Sequence[str], findings: Findings) -> None:

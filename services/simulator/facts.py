@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -35,9 +36,15 @@ class Fact(NamedTuple):
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong, in the order of discovery."""
+    """What is wrong, in the order of discovery; and what there was to look at."""
 
     found: list[tuple[Place, str]] = field(default_factory=list)
+    reached: Counter[str] = field(default_factory=Counter)
+    """How often the log went each way that an auditor knows."""
+
+    def reach(self, path: str) -> None:
+        """The log went this way."""
+        self.reached[path] += 1
 
     def add(self, place: Place, what: str) -> None:
         """Something at a place of the log."""

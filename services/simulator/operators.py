@@ -7,12 +7,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2 as logs
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.edge import NotTaken, Outcome, OutcomeUnknown
 from services.kernel.entry import position_proto
@@ -20,7 +22,7 @@ from services.kernel.event import Position
 from services.simulator.asking import Callers, hashed
 from services.simulator.fleet import Fleet
 from services.simulator.releases import BASE
-from services.simulator.tables import table_spec
+from services.simulator.tables import Kind, table_spec
 from services.simulator.world import SeenRound, SeenTable, World
 
 VOID_REASONS = (
@@ -42,9 +44,13 @@ ORDER_ENDS = (
     table.TableClosed,
     table.RoundOpened,
     table.BettingClosed,
+    table.BetsWithdrawn,  # The close has begun; a void may come before its end.
     table.RoundSuspended,
     table.RoundResumed,
     table.RoundVoided,
+    floor.CardCorrected,
+    floor.OutcomeCorrected,
+    floor.FloorRejected,
 )
 
 ANY_ANSWER: frozenset[type[Message]] = frozenset().union(*(core.answers for core in BASE.values()))
@@ -62,22 +68,24 @@ class Operators:
         """Whether the simulation comes to its end: no further rounds."""
         self.lasting = False
         """Whether shoes shall last, so that their side bets are closed in the end."""
+        self.supervise: Callable[[SeenRound], Awaitable[None]] | None = None
+        """Who looks at rounds on the floor that stand still."""
         self._retries: Counter[Position] = Counter()
         """By failed input."""
         self._retried: dict[Position, Position] = {}
         """What each retry in the log was to decide again."""
 
-    async def order(self, body: Any) -> Message | None:
+    async def order(self, body: Any, actor: str = "operator:olga") -> Message | None:
         """Give an order until its outcome is known."""
         body.request_id = self.callers.new_id()
         return await self.callers.ask(
-            "table", hashed(body), partner="", actor="operator:olga", until=ORDER_ENDS
+            "table", hashed(body), partner="", actor=actor, until=ORDER_ENDS
         )
 
-    async def run_table(self, table_id: str, game: int, *, timed: bool) -> None:
+    async def run_table(self, table_id: str, kind: Kind, *, timed: bool) -> None:
         """Open a table for a game and look after it to the end."""
-        await self._open(table_id, game, timed=timed)
-        while not self._over(table_id):
+        await self._open(table_id, kind, timed=timed)
+        while not self.is_over(table_id):
             await asyncio.sleep(LOOK_S)
             one = self.world.tables.get(table_id)
             if one is None:
@@ -89,16 +97,17 @@ class Operators:
                     await self.order(table.CloseTable(table_id=table_id))
             elif not one.open:
                 self.callers.asked["table reopened"] += 1
-                await self._open(table_id, game, timed=self.rng.random() < 0.5)
+                await self._open(table_id, kind, timed=self.rng.random() < 0.5)
             else:
-                await self._between_rounds(table_id, one)
+                kind = await self._between_rounds(table_id, one, kind)
 
-    async def _open(self, table_id: str, game: int, *, timed: bool) -> None:
+    async def _open(self, table_id: str, kind: Kind, *, timed: bool) -> None:
         """Open a table, or change the rules of an open one; it keeps its game."""
-        spec = table_spec(self.rng, table_id, game, timed=timed, lasting=self.lasting)
+        spec = table_spec(self.rng, table_id, kind, timed=timed, lasting=self.lasting)
         await self.order(table.OpenTable(spec=spec))
 
-    def _over(self, table_id: str) -> bool:
+    def is_over(self, table_id: str) -> bool:
+        """Whether a table is closed for good."""
         one = self.world.tables.get(table_id)
         return self.closing and one is not None and not one.open and one.running is None
 
@@ -107,19 +116,25 @@ class Operators:
         """Whether rounds follow one another as fast as can be: nobody bets yet, or no more."""
         return self.closing or (self.lasting and self.world.rounds_closed < QUIET_ROUNDS)
 
-    async def _between_rounds(self, table_id: str, one: SeenTable) -> None:
+    async def _between_rounds(self, table_id: str, one: SeenTable, kind: Kind) -> Kind:
+        """Open the next round, or change the rules first; where outcomes come from then."""
         if self.rng.random() < 0.08:
             self.callers.asked["rules of a table changed"] += 1
-            game, timed = one.spec.rule_set.game, bool(one.spec.pacing.betting_window_ms)
-            await self._open(table_id, game, timed=timed)
+            if kind.may_move and not self.lasting and self.rng.random() < 0.15:
+                self.callers.asked["table moved to the floor or from it"] += 1
+                kind = kind._replace(floor=not kind.floor)
+            await self._open(table_id, kind, timed=bool(one.spec.pacing.betting_window_ms))
         elif not one.spec.pacing.betting_window_ms and one.shoe_ready:
             await self.order(table.OpenRound(table_id=table_id, source=table.SOURCE_OPERATOR))
+        return kind
 
     async def _look_after(self, one: SeenTable, running: SeenRound) -> None:
         about: dict[str, Any] = {"table_id": running.table_id, "round_id": running.round_id}
         if self.rng.random() < 0.01 and one.open and not self.lasting:
             self.callers.asked["table closed while a round ran"] += 1
             await self.order(table.CloseTable(table_id=running.table_id))
+        elif running.suspended and running.floor and self.supervise is not None:
+            await self.supervise(running)
         elif running.suspended:
             await asyncio.sleep(self.rng.uniform(0.02, 0.4))
             reason = self.rng.choice(VOID_REASONS)
@@ -131,6 +146,8 @@ class Operators:
         elif running.phase == "paying" and running.unsettled and self.rng.random() < 0.1:
             self.callers.asked["void of a round whose settlement failed"] += 1
             await self.order(table.VoidRound(**about, reason=self.rng.choice(VOID_REASONS)))
+        elif running.floor:
+            pass  # Its dealer calls.
         elif running.phase == "betting" and not one.spec.pacing.betting_window_ms:
             await asyncio.sleep(0.0 if self.hurries else self.rng.uniform(0.1, 0.4))
             await self.order(table.CloseBetting(**about, source=table.SOURCE_OPERATOR))

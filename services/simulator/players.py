@@ -194,7 +194,9 @@ class Player:
         again.CopyFrom(self.rng.choice(self._bets[-3:]))
         if self.rng.random() < 0.5:
             self._count("id reused with another body")
-            again.bets[0].stake_minor += 10
+            again.client_time_us += 1
+            if again.bets:  # A request may ask for none.
+                again.bets[0].stake_minor += 10
             await self._ask("table", hashed(again), ABOUT_BETS)
         else:
             self._count("request repeated")

@@ -27,6 +27,7 @@ from services.settlement.domain import decide as settlement_decide
 from services.settlement.domain import decide_corrections as settled_again
 from services.settlement.domain.core import CORE as SETTLEMENT
 from services.shoe.domain.core import CORE as SHOE
+from services.table.domain import floor_close as table_floor_close
 from services.table.domain.core import CORE as TABLE
 from services.wallet.domain import stakes as wallet_stakes
 from services.wallet.domain.core import CORE as WALLET
@@ -134,8 +135,13 @@ def _by_behaviour(decide: Callable[[Any, Event], Answers]) -> Callable[[Any, Eve
 
 @contextmanager
 def small_steps() -> Iterator[None]:
-    """Let settlements and voids go in steps of a few bets."""
-    modules = [vars(settlement_decide), vars(settled_again), vars(wallet_stakes)]
+    """Let settlements, voids and closes on the floor go in steps of a few bets."""
+    modules = [
+        vars(settlement_decide),
+        vars(settled_again),
+        vars(wallet_stakes),
+        vars(table_floor_close),
+    ]
     before = [module["STEP_BETS"] for module in modules]
     for module in modules:
         module["STEP_BETS"] = STEP_BETS

@@ -18,12 +18,14 @@ from services.simulator.chaos import Chaos, drawn_faults
 from services.simulator.corrections import Correctors
 from services.simulator.director import Director
 from services.simulator.fleet import Fleet, now_us
+from services.simulator.floor import Floor
 from services.simulator.operators import QUIET_ROUNDS, Operators
 from services.simulator.players import Player
 from services.simulator.releases import BASE, PLANTABLE, Cores, release, small_steps
 from services.simulator.seats import Seats
 from services.simulator.store import WatchedStore
-from services.simulator.tables import GAME_NUMBERS, LONG, drawn_games
+from services.simulator.supervisors import Supervisors
+from services.simulator.tables import LONG, Kind, drawn_games, kind_of
 from services.simulator.virtual_time import run_virtual
 from services.simulator.world import World
 
@@ -97,7 +99,7 @@ class Simulation:
         self.result = SeedResult(seed)
         rng = self.rng = random.Random(seed)  # noqa: S311 -- a seed is to be repeated
         names = drawn_games(rng, games)
-        self.games = [GAME_NUMBERS[name] for name in names]
+        self.kinds = [kind_of(name) for name in names]
         self.rounds = rounds + (QUIET_ROUNDS if LONG in names else 0)
         planted = self.planted = [service for service in PLANTABLE if rng.random() < 0.3]
         releases = [release(number, base, planted) for number in (1, 2)]
@@ -113,6 +115,11 @@ class Simulation:
         self.world.listen(self.director.see)
         self.seats = Seats(self.world, self.callers, self._rng())
         self.world.listen(self.seats.see)
+        self.floor = Floor(self.fleet, self.world, self.callers, self.operators, self._rng())
+        self.world.listen(self.floor.see)
+        self.supervisors = Supervisors(self.operators, self.floor, self._rng())
+        self.operators.supervise = self.supervisors.supervise
+        self.world.listen(self.supervisors.see)
         self.chaos = Chaos(self.fleet, self.world, self._rng())
         self.players = [
             Player(
@@ -137,7 +144,12 @@ class Simulation:
         result = self.result
         self.fleet.faults = drawn_faults(self._rng())
         self.fleet.deploy()
-        tables = [loop.create_task(self._run_table(*one)) for one in enumerate(self.games, 1)]
+        tables = [loop.create_task(self._run_table(*one)) for one in enumerate(self.kinds, 1)]
+        tables += [
+            loop.create_task(self.floor.serve(f"t{number}"), name=f"floor of t{number}")
+            for number, kind in enumerate(self.kinds, 1)
+            if kind.may_move
+        ]
         players = [loop.create_task(self._play_late(player)) for player in self.players]
         repairs = loop.create_task(self._repair())
         correctors = loop.create_task(self.correctors.work(), name="correctors")
@@ -161,9 +173,9 @@ class Simulation:
         """What was begun behind certain events."""
         return [*self.director.tasks, *self.seats.tasks]
 
-    async def _run_table(self, number: int, game: int) -> None:
+    async def _run_table(self, number: int, kind: Kind) -> None:
         timed = self.rng.random() < 0.6 and not self.operators.lasting
-        await self.operators.run_table(f"t{number}", game, timed=timed)
+        await self.operators.run_table(f"t{number}", kind, timed=timed)
 
     async def _play_late(self, player: Player) -> None:
         """A player comes when there is something to see."""
@@ -263,6 +275,7 @@ class Simulation:
         result.bets_settled = found.bets_settled
         result.entries, result.events = len(messages), found.events
         result.answers_compared = found.answers_compared
+        result.counts.update(found.reached)
         digest = hashlib.sha256()
         for message in messages:
             digest.update(repr(message).encode())

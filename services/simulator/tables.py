@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
@@ -13,6 +14,26 @@ from services.games.blackjack import Peek
 from services.games.money import Rounding
 
 CURRENCY = "EUR"
+GAME_NUMBERS = {
+    "baccarat": rule_set_pb2.GAME_BACCARAT,
+    "blackjack": rule_set_pb2.GAME_BLACKJACK,
+    "roulette": rule_set_pb2.GAME_ROULETTE,
+    "sicbo": rule_set_pb2.GAME_SICBO,
+    "dragon_tiger": rule_set_pb2.GAME_DRAGON_TIGER,
+    "football_studio": rule_set_pb2.GAME_FOOTBALL_STUDIO,
+}
+FLOOR_GAMES = {
+    "baccarat": 45,
+    "roulette": 20,
+    "sicbo": 14,
+    "dragon_tiger": 22,
+    "football_studio": 10,
+}
+"""The games whose outcomes may be told from the floor, and how often a table plays them there. One
+more line opens tables for one more game; what it awaits there, `floor.py` must be able to tell."""
+FLOOR = "floor_"
+LONG = "long_baccarat"
+"""The only table of its seed, whose shoe lasts until side bets are closed (rule BAC-40)."""
 GAMES: dict[str, int] = {
     "baccarat": 40,
     "blackjack": 40,
@@ -20,26 +41,43 @@ GAMES: dict[str, int] = {
     "sicbo": 20,
     "dragon_tiger": 20,
     "football_studio": 10,
-    "long_baccarat": 5,
+    LONG: 5,
+    **{f"{FLOOR}{name}": often for name, often in FLOOR_GAMES.items()},
 }
-"""By name, how often a table plays it: the more there is to it, the more often."""
-LONG = "long_baccarat"
-"""The only table of its seed, whose shoe lasts until side bets are closed (rule BAC-40)."""
-GAME_NUMBERS = {
-    "baccarat": rule_set_pb2.GAME_BACCARAT,
-    "blackjack": rule_set_pb2.GAME_BLACKJACK,
-    LONG: rule_set_pb2.GAME_BACCARAT,
-    "roulette": rule_set_pb2.GAME_ROULETTE,
-    "sicbo": rule_set_pb2.GAME_SICBO,
-    "dragon_tiger": rule_set_pb2.GAME_DRAGON_TIGER,
-    "football_studio": rule_set_pb2.GAME_FOOTBALL_STUDIO,
-}
+"""What a table may play, and how often one does: the more there is to it, the more often."""
 MIN_MINOR = 10
 HIGHS_MINOR = (300, 700)
 """Greatest totals at a place."""
 BLACKJACK_CUT_DEPTH = 137
 """The least with which seven seats can always finish (rule BJ-15)."""
 LONG_DECKS = 8
+SUSPEND_MAX_MS = (0, 150, 400)
+"""How long a suspension lasts before it is escalated (rule INC-2); 0: ten minutes."""
+
+
+class Kind(NamedTuple):
+    """What a table plays, and where its outcomes come from."""
+
+    game: int
+    """`sabot.rules.v1.Game`."""
+    floor: bool
+
+    @property
+    def may_move(self) -> bool:
+        """Whether its outcomes may come from the floor at one time and be drawn at another."""
+        return any(GAME_NUMBERS[name] == self.game for name in FLOOR_GAMES)
+
+
+def kind_of(name: str) -> Kind:
+    """A name of `GAMES`."""
+    if name == LONG:
+        return Kind(rule_set_pb2.GAME_BACCARAT, floor=False)
+    return Kind(GAME_NUMBERS[name.removeprefix(FLOOR)], name.startswith(FLOOR))
+
+
+def named(game: str) -> tuple[str, ...]:
+    """All of `GAMES` that is one game: drawn, told from the floor, and with a long shoe."""
+    return tuple(name for name in GAMES if name == game or name.endswith(f"_{game}"))
 
 
 def drawn_games(rng: random.Random, among: Sequence[str]) -> list[str]:
@@ -51,9 +89,10 @@ def drawn_games(rng: random.Random, among: Sequence[str]) -> list[str]:
 
 
 def table_spec(
-    rng: random.Random, table_id: str, game: int, *, timed: bool, lasting: bool = False
+    rng: random.Random, table_id: str, kind: Kind, *, timed: bool, lasting: bool = False
 ) -> spec_pb2.TableSpec:
     """What governs a table of a game, this time. `lasting`: with a shoe of many rounds."""
+    game = kind.game
     rules = _rule_set(rng, game, lasting=lasting)
     high, step = rng.choice(HIGHS_MINOR), rng.choice((1, 1, 1, 5))
     return spec_pb2.TableSpec(
@@ -68,6 +107,10 @@ def table_spec(
             betting_window_ms=rng.randint(200, 450) if timed else 0,
             pause_ms=rng.randint(20, 80),
             action_ms=rng.choice((80, 200)),
+            suspend_max_ms=rng.choice(SUSPEND_MAX_MS),
+        ),
+        origin=(
+            spec_pb2.OUTCOME_ORIGIN_FLOOR if kind.floor else spec_pb2.OUTCOME_ORIGIN_UNSPECIFIED
         ),
         restrictions=_restrictions(rng, game),
         timeout_policy=rng.choice(

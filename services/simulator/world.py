@@ -18,8 +18,10 @@ from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.entry import EventTypes, position_of
 from services.kernel.event import Position
@@ -48,6 +50,8 @@ class SeenRound:
     number: int
     rule_set: rule_set_pb2.RuleSet
     """That governs it."""
+    floor: bool = False
+    """Whether its outcomes are told from the floor."""
     phase: str = "betting"
     """betting, dealing, paying, voided, closed"""
     suspended: bool = False
@@ -64,6 +68,8 @@ class SeenTable:
     spec: spec_pb2.TableSpec
     open: bool = True
     shoe_ready: bool = False
+    by_hand: bool = False
+    """Whether the shoe that stands there was filled by hand: it stays on the floor to its end."""
     running: SeenRound | None = None
 
 
@@ -83,7 +89,12 @@ ABOUT_STAKED_ACTIONS = (
     wallet.StakeDeclined,
 )
 """What ends the path of one that does."""
-ABOUT_WITHDRAWALS = (table.WithdrawalRejected, limits.WithdrawalRefused, wallet.StakeReturned)
+ABOUT_WITHDRAWALS = (
+    table.WithdrawalRejected,
+    orders.WithdrawalNoted,
+    limits.WithdrawalRefused,
+    wallet.StakeReturned,
+)
 """What ends the path of a withdrawal of bets."""
 ABOUT_MONEY = (
     wallet.AccountOpened,
@@ -183,10 +194,17 @@ class World:
             request_id = str(getattr(body, "request_id", ""))
             self.outcomes.setdefault((seen.partner, request_id), seen)
         match body:
-            case table.BetsRejected() | table.ActionRejected():
+            case (
+                table.BetsRejected()
+                | table.WithdrawalRejected()
+                | table.ActionRejected()
+                | table.OrderRejected()
+            ):
                 self.refusals[table.Refusal.Name(body.refusal)] += 1
             case limits.BetsRefused():
                 self.refusals.update(limits.Limit.Name(one.limit) for one in body.violations)
+            case floor.FloorRejected():
+                self.refusals[floor.FloorRefusal.Name(body.refusal)] += 1
             case logs.InputIgnored():
                 self.second_tosses += (
                     body.reason == logs.IGNORED_REASON_SECOND_DRAW and seen.cause in self._tosses
@@ -209,12 +227,15 @@ class World:
                     self.tables[body.table_id].shoe_ready = True
             case shoe.ShoeOpened():
                 self.tables[body.table_id].shoe_ready = body.ready
+                self.tables[body.table_id].by_hand = bool(body.packs)
             case shoe.ShoeClosed():
                 self.tables[body.table_id].shoe_ready = False
+                self.tables[body.table_id].by_hand = False
             case table.RoundOpened():
                 where = self.tables[body.table_id]
                 rule_set = where.spec.rule_set
                 one = SeenRound(body.table_id, body.round_id, body.number, rule_set)
+                one.floor = where.by_hand or where.spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
                 self.rounds[body.round_id] = where.running = one
             case _:
                 one_or_none = self.rounds.get(getattr(body, "round_id", ""))

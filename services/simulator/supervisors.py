@@ -1,0 +1,144 @@
+"""Simulated supervisors of a floor: they look at rounds that stand still, say what was misread, and
+resume or void; in haste they say things that are wrong, or that are not theirs to say yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from sabot.rules.v1 import events_pb2 as rules
+from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
+from services.games.cards import CARDS
+from services.simulator.floor import TOSSES, Floor
+from services.simulator.floor_telling import SUPERVISOR, drawn_toss
+from services.simulator.operators import Operators
+from services.simulator.world import Seen, SeenRound
+
+VOID_REASONS = (
+    table.ROUND_REASON_DEALER_ERROR,
+    table.ROUND_REASON_MISDEAL,
+    table.ROUND_REASON_DROPPED_CARD,
+    table.ROUND_REASON_EARLY_OUTCOME,
+    table.ROUND_REASON_TABLE_CLOSING,
+)
+WAIT_S = (0.02, 0.3)
+LONG_WAIT_S = (0.3, 0.8)
+"""Before somebody comes; now and then longer than a suspension may last."""
+CORRECTS = 0.85
+"""Of misread outcomes, those which the supervisor sees."""
+VOIDS = 0.15
+
+
+class Supervisors:
+    """See the module."""
+
+    def __init__(self, operators: Operators, floor: Floor, rng: random.Random) -> None:
+        self.operators = operators
+        self.floor = floor
+        self.rng = rng
+        self._asked = operators.callers.asked
+
+    async def supervise(self, running: SeenRound) -> None:
+        """Bring a round that stands still to an end, or let it go on."""
+        rng = self.rng
+        calm = self.operators.closing
+        await asyncio.sleep(rng.uniform(*(LONG_WAIT_S if rng.random() < 0.15 else WAIT_S)))
+        about: dict[str, Any] = {"table_id": running.table_id, "round_id": running.round_id}
+        for order in self._corrections(running) if calm or rng.random() < CORRECTS else ():
+            if not calm and rng.random() < 0.12:
+                await self._wrongly(running)
+            self._asked["correction"] += 1
+            await self.order(order)
+        if not calm and rng.random() < 0.08:
+            await self._wrongly(running)
+        if rng.random() < VOIDS:
+            await self.order(table.VoidRound(**about, reason=rng.choice(VOID_REASONS)))
+        else:
+            resume = table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED)
+            await self.order(resume)
+
+    async def order(self, order: Any) -> None:
+        """Give an order as a supervisor."""
+        await self.operators.order(order, SUPERVISOR)
+
+    def _corrections(self, running: SeenRound) -> Sequence[Any]:
+        """What the log has otherwise than it is."""
+        about: dict[str, Any] = {
+            "table_id": running.table_id,
+            "round_id": running.round_id,
+            "reason": table.ROUND_REASON_MISREAD,
+        }
+        if running.rule_set.game in TOSSES:
+            plan = self.floor.plan(running)
+            return [
+                orders.CorrectOutcome(
+                    **about, attempt=attempt, numbers=plan.tosses[attempt].numbers
+                )
+                for attempt, told in plan.told.items()
+                if attempt in plan.tosses and tuple(told) != plan.tosses[attempt].numbers
+            ]
+        stands = self.floor.stock.standing(running.table_id)
+        misread = stands.misread(running.round_id) if stands is not None else []
+        return [orders.CorrectCard(**about, index=place, card=card) for place, card in misread]
+
+    async def _wrongly(self, running: SeenRound) -> None:
+        """A correction of what is right, of nothing, or to what cannot be; or two at once."""
+        one = self._any_correction(running)
+        if one is None:
+            return
+        self._asked["wrong correction"] += 1
+        if self.rng.random() < 0.5:
+            await asyncio.gather(self.order(one), self.order(self._any_correction(running)))
+        else:
+            await self.order(one)
+
+    def _any_correction(self, running: SeenRound) -> Any:
+        """Some correction, mostly of something that is told of this round."""
+        rng = self.rng
+        about: dict[str, Any] = {
+            "table_id": running.table_id,
+            "round_id": running.round_id,
+            "reason": table.ROUND_REASON_MISREAD,
+        }
+        if running.rule_set.game in TOSSES:
+            told = self.floor.plan(running).told
+            numbers = rng.choice(
+                (drawn_toss(rng, running.rule_set.game).numbers, (99,), *map(tuple, told.values()))
+            )
+            attempt = rng.choice([*told, 9])
+            return orders.CorrectOutcome(**about, attempt=attempt, numbers=numbers)
+        stands = self.floor.stock.standing(running.table_id)
+        places = stands.rounds.get(running.round_id, []) if stands is not None else []
+        place = rng.choice([*places, *places, 0])
+        known = [stands.told[place]] if stands is not None and place in stands.told else []
+        card = rng.choice((rng.choice(CARDS), rng.choice(CARDS), "0X", *known))
+        return orders.CorrectCard(**about, index=place, card=card)
+
+    # ---- right behind an event -----------------------------------------------------------------
+
+    def see(self, seen: Seen) -> None:
+        """Now and then somebody corrects, or lets go on, what is not theirs to decide yet."""
+        body: Any = seen.body
+        running = self.floor.world.rounds.get(getattr(body, "round_id", ""))
+        if running is None or self.operators.closing:
+            return
+        rng, put = self.rng, self.floor.telling.put_order
+        about = {"table_id": running.table_id, "round_id": running.round_id}
+        match body:
+            case orders.CardCorrectionOrdered() | orders.OutcomeCorrectionOrdered():
+                if rng.random() < 0.15:
+                    self._asked["order while a correction is under way"] += 1
+                    again = table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED)
+                    put(rng.choice((again, self._any_correction(running))), SUPERVISOR)
+            case table.ResultAccepted() | rules.RoundResolved() if rng.random() < 0.02:
+                self._asked["correction that is refused"] += 1
+                put(self._any_correction(running), SUPERVISOR)
+            case rules.ActionCalled() | table.RoundVoided() if rng.random() < 0.02:
+                self._asked["correction that is refused"] += 1
+                put(self._any_correction(running), SUPERVISOR)
+            case _:
+                pass
