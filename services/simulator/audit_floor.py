@@ -124,7 +124,7 @@ class FloorAuditor:
         return told or (bool(known) and known[-1])
 
     def _failed(self, body: logs.InputFailed) -> None:
-        """What could not be decided is an operator's to have decided again: until then it is off."""
+        """What could not be decided is an operator's to have decided again; it is off till then."""
         kind = FAILING.get(body.input_type)
         told: Any = kind.FromString(body.input_body) if kind is not None else None
         one = self.rounds.get(told.round_id) if told is not None else None

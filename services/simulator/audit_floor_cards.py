@@ -8,7 +8,6 @@ What the shoe decided in answer to an event is judged by what stood before that 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import Any
 
 from sabot.rules.v1 import events_pb2 as rules
@@ -17,64 +16,16 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.simulator.audit_floor_model import (
+    MOST_HELD,
+    NEVER,
+    PACK,
+    CardRound,
+    HandShoe,
+    may_refuse,
+)
 from services.simulator.audit_results import burned_after, dealt_by_the_rules, result_of
 from services.simulator.facts import Fact, Findings, Place
-
-PACK = frozenset(rank + suit for rank in "A23456789TJQK" for suit in "SHDC")
-MOST_HELD = 6
-NEVER: Place = (1 << 40, 0)
-
-
-@dataclass(slots=True)
-class HandShoe:
-    """A shoe that was filled by hand."""
-
-    shoe_id: str
-    table_id: str
-    decks: int
-    rule_set: rule_set_pb2.RuleSet
-    """In force when it was filled."""
-    gone: int = 0
-    known: dict[int, str] = field(default_factory=dict)
-    """By place: the card as the log has it."""
-    held: list[floor.OutcomeHeld] = field(default_factory=list)
-    begun: bool = False
-    """Whether its start is over (rule BAC-2)."""
-    cut: bool = False
-    more_rounds: int = 0
-    """Once the cut card is out: rounds that may still begin."""
-    closed: bool = False
-    counted: Counter[str] | None = None
-
-    @property
-    def next(self) -> int:
-        """The place of the card that comes out next."""
-        return self.gone + len(self.held)
-
-    def given(self, card: str) -> int:
-        """How many of a card it has given, as the log has it."""
-        return sum(known == card for known in self.known.values())
-
-
-@dataclass(slots=True)
-class CardRound:
-    """A round at a table with such a shoe."""
-
-    table_id: str
-    rule_set: rule_set_pb2.RuleSet
-    opened: Place
-    sealed: Place = NEVER
-    closed: Place = NEVER
-    voided: Place = NEVER
-    resolved: Place = NEVER
-    """The last result by rules, unless something was corrected since."""
-    cut_off: tuple[Place, int] = (NEVER, 0)
-    calls: list[tuple[Place, list[int]]] = field(default_factory=list)
-    """Hands that were called and have no card, by call."""
-    cards: dict[int, int] = field(default_factory=dict)
-    """By place in the shoe: the hand it was dealt to."""
-    shoe_id: str = ""
-    corrected: bool = False
 
 
 class HandShoeAuditor:
@@ -143,7 +94,7 @@ class HandShoeAuditor:
             case floor.CardCorrected():
                 self._corrected(fact, one, body)
             case shoe.CutCardReached():
-                self._cut(fact, one, body)
+                self._cut(fact, one)
             case shoe.ShoeClosed():
                 one.closed = True
                 self._standing.pop(one.table_id, None)
@@ -400,7 +351,7 @@ class HandShoeAuditor:
             shoe.BURN_REASON_ROUND_OVER if over else shoe.BURN_REASON_BETWEEN_ROUNDS
         )
 
-    def _cut(self, fact: Fact, one: HandShoe, body: shoe.CutCardReached) -> None:
+    def _cut(self, fact: Fact, one: HandShoe) -> None:
         """The dealer's entry decides (rule BAC-3)."""
         told = self._told.get(fact.cause)
         found = self._running(one.table_id, fact.cause)
@@ -428,7 +379,9 @@ class HandShoeAuditor:
             if body.fault == floor.FLOOR_FAULT_IMPOSSIBLE_CARD:
                 known = [*one.known.values(), *cards]
                 right = known.count(body.told) > one.decks
-            elif body.fault == floor.FLOOR_FAULT_CONTRADICTION:
+            elif body.fault == floor.FLOOR_FAULT_CONTRADICTION and isinstance(
+                told, floor.RecordCard
+            ):
                 right = one.known.get(told.index) == body.told_before != body.told
             else:
                 right = True  # Judged with the card.
@@ -489,19 +442,9 @@ class HandShoeAuditor:
         told, one = self._told.get(fact.cause), self.shoes.get(body.shoe_id)
         if not isinstance(told, floor.RecordCard) or one is None or one.closed:
             return
-        place, last = one.next, 52 * one.decks
+        place = one.next
         index = told.index if told.HasField("index") else place
-        right = {
-            floor.FLOOR_REFUSAL_IMPOSSIBLE: told.card not in PACK,
-            floor.FLOOR_REFUSAL_ALREADY_RECORDED: one.known.get(index) == told.card,
-            floor.FLOOR_REFUSAL_OUT_OF_ORDER: index > place or index not in one.known,
-            floor.FLOOR_REFUSAL_BURN_AWAITED: not one.begun and one.gone == 1,
-            floor.FLOOR_REFUSAL_SHOE_EMPTY: place >= last,
-            floor.FLOOR_REFUSAL_TOO_MANY_CARDS: len(one.held) >= MOST_HELD,
-            floor.FLOOR_REFUSAL_REQUEST_EXPIRED: True,
-            floor.FLOOR_REFUSAL_REQUEST_ID_AHEAD: True,
-            floor.FLOOR_REFUSAL_REQUEST_ID_REUSED: True,
-        }.get(body.refusal, False)
+        right = may_refuse(one, told, body.refusal)
         self.findings.check(
             right,
             fact.place,
@@ -516,7 +459,7 @@ class HandShoeAuditor:
         told = self._told[fact.cause]
         counted = one.counted if one.counted is not None else Counter(one.known.values())
         counted.update(told.cards)
-        whole = Counter({card: one.decks for card in PACK})
+        whole = Counter(dict.fromkeys(PACK, one.decks))
         own = (
             counted.total(),
             sorted((whole - counted).elements()),

@@ -1,5 +1,6 @@
-"""The auditor's check of spins and rolls that are told from the floor: the first that counts stands,
-a void one is spun again, none is taken before its call, and what was corrected is what counts.
+"""The auditor's check of spins and rolls that are told from the floor: the first that counts
+stands, a void one is spun again, none is taken before its call, and what was corrected is what
+counts.
 
 What the shoe decided in answer to an event is judged by what stood before that event.
 """

@@ -82,10 +82,13 @@ def _baccarat(dealt: Dealt) -> rules.Result | None:
 def dealt_by_the_rules(game: int, cards: Sequence[str]) -> list[tuple[int, str]]:
     """Whose each card is, in the order in which they came out; cards that nobody takes are left
     out: they were drawn in error."""
+    hands: list[int]
     if game == rule_set_pb2.GAME_DRAGON_TIGER:
-        return list(zip((rules.HAND_DRAGON, rules.HAND_TIGER), cards, strict=False))
+        hands = [rules.HAND_DRAGON, rules.HAND_TIGER]
+        return list(zip(hands, cards, strict=False))
     if game == rule_set_pb2.GAME_FOOTBALL_STUDIO:
-        return list(zip((rules.HAND_HOME, rules.HAND_AWAY), cards, strict=False))
+        hands = [rules.HAND_HOME, rules.HAND_AWAY]
+        return list(zip(hands, cards, strict=False))
     hands = [rules.HAND_PLAYER, rules.HAND_BANKER] * 2
     dealt = list(zip(hands, cards, strict=False))
     if len(cards) < 4:

@@ -60,7 +60,7 @@ class ShoeAuditor:
         self._to_be_turned: set[str] = set()
         """Rounds whose hole card was called."""
         self._by_hand: set[str] = set()
-        """Shoes on the floor, which have an auditor of their own; and the rounds dealt from them."""
+        """Shoes on the floor, which have an auditor of their own, and rounds dealt from them."""
         self._closed_at: defaultdict[str, list[Place]] = defaultdict(list)
         """By table."""
 

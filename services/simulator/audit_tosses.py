@@ -1,5 +1,5 @@
-"""The auditor's check of drawn wheels and dice: each round has one outcome, called after the stakes were
-sealed; the first toss in the log stands, and whatever is told later changes nothing.
+"""The auditor's check of drawn wheels and dice: each round has one outcome, called after the stakes
+were sealed; the first toss in the log stands, and whatever is told later changes nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 them. They look at what their table awaits, as GetFloor says, and tell what lies there: late, twice,
 wrongly, too early, by hand, or not at all; and they call "no more bets".
 
-What they cannot tell, they find a way around, as a dealer must: a card that is said to be impossible
-again and again is set aside face down.
+What they cannot tell, they find a way around, as a dealer must: a card that is said to be
+impossible again and again is set aside face down.
 """
 
 from __future__ import annotations

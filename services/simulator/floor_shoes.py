@@ -1,7 +1,7 @@
 """What truly lies on a simulated floor: the cards of each shoe, and the packs they come from.
 
-A shoe's order is fixed when it is filled. Whoever draws from it tells the card that lies at the next
-place; what the log then says of that place may be another card, if somebody misread it.
+A shoe's order is fixed when it is filled. Whoever draws from it tells the card that lies at the
+next place; what the log then says of that place may be another card, if somebody misread it.
 """
 
 from __future__ import annotations
@@ -180,9 +180,9 @@ def _goes_on(one: PhysicalShoe, body: Any) -> None:
                     places.append(card.index)
                 one.next = max(one.next, card.index + 1)
         case shoe.CardsBurned():
-            for card in body.opened:
-                one.told[card.index] = card.card
-                one.next = max(one.next, card.index + 1)
+            for burned in body.opened:
+                one.told[burned.index] = burned.card
+                one.next = max(one.next, burned.index + 1)
             one.next += body.face_down
         case floor.CardCorrected():
             one.told[body.index] = body.card

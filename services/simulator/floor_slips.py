@@ -1,5 +1,5 @@
-"""What is told from a simulated floor although it cannot be, or is nobody's to tell: each is refused
-with its reason, and changes nothing.
+"""What is told from a simulated floor although it cannot be, or is nobody's to tell: each is
+refused with its reason, and changes nothing.
 """
 
 from __future__ import annotations

@@ -144,8 +144,8 @@ class StockRoom:
     # ---- a shoe is counted ---------------------------------------------------------------------
 
     async def count(self, shoe_id: str, *, calm: bool) -> None:
-        """What nobody has seen of a shoe goes through the scanner: whole or in parts, sometimes with
-        a card too few or too many."""
+        """What nobody has seen of a shoe goes through the scanner: whole or in parts, sometimes
+        with a card too few or too many."""
         one = self.stock.shoes.get(shoe_id)
         if one is None or one.counted:
             return

@@ -1,5 +1,5 @@
-"""How a simulated floor tells the fleet what it sees: by devices with clocks and delays of their own
-and by dealers' hands, at any machine that takes inputs, again after an unknown outcome.
+"""How a simulated floor tells the fleet what it sees: by devices with clocks and delays of their
+own and by dealers' hands, at any machine that takes inputs, again after an unknown outcome.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ class Telling:
             )
         else:
             told = shoe.RecordDice(**named, dice=true.numbers)
+        # Edges from before it was compared do not set it.
+        told.compared_when_over = self.rng.random() < 0.8
         self._sourced(told, f"sensor-{table_id}", by_hand=by_hand)
         return told
 

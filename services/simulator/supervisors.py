@@ -127,7 +127,7 @@ class Supervisors:
         if running is None or self.operators.closing:
             return
         rng, put = self.rng, self.floor.telling.put_order
-        about = {"table_id": running.table_id, "round_id": running.round_id}
+        about: dict[str, Any] = {"table_id": running.table_id, "round_id": running.round_id}
         match body:
             case orders.CardCorrectionOrdered() | orders.OutcomeCorrectionOrdered():
                 if rng.random() < 0.15:

@@ -15,7 +15,7 @@ from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import spec_pb2
 from services.cli.fleet import CELL
 from services.games.cards import pack
-from services.shoe.floor_servicer import _UNTIL as TOLD
+from services.shoe.floor_servicer import ORDER_ENDS as TOLD
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import SUPERVISOR, SmallCell, memory_cell, spec
 from tests.histories.history import fold
