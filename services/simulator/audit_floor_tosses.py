@@ -132,7 +132,8 @@ class FloorTossAuditor:
     def _open(self, one: TossRound, attempt: int, at: Place) -> bool:
         """Whether a toss was awaited at a place of the log."""
         called = one.calls.get(attempt, NEVER) < at
-        return called and attempt not in one.void and not one.attempt and one.voided > at
+        runs = min(one.voided, one.closed) > at
+        return called and runs and attempt not in one.void and not one.attempt
 
     def _held(self, fact: Fact, one: TossRound, body: floor.OutcomeHeld) -> None:
         """It came before its call: the first one waits for it."""
