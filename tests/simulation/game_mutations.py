@@ -33,7 +33,7 @@ from services.limits.domain import core as limits_core
 from services.limits.domain import judging
 from services.limits.domain.state import Book, Holding, TableLimits, opened
 from services.rules.domain import blackjack as rules_blackjack
-from services.settlement.domain import decide as settlement_decide
+from services.settlement.domain import paying as settlement_paying
 from services.shoe import custodian
 from services.shoe.domain import evolve as shoe_evolve
 from services.shoe.domain import inputs as shoe_inputs
@@ -145,7 +145,7 @@ def takes_all_at_a_tie(patch: pytest.MonkeyPatch) -> Cores:
 
 def keeps_no_commission(patch: pytest.MonkeyPatch) -> Cores:
     """Banker with commission pays 0.95:1 (rule BAC-21)."""
-    patch.setattr(settlement_decide, "commission_of", lambda _offer: NO_COMMISSION)
+    patch.setattr(settlement_paying, "commission_of", lambda _offer: NO_COMMISSION)
     return BASE
 
 

@@ -33,7 +33,7 @@ from services.kernel.snapshot import Snapshot
 from services.kernel.witness import MemoryWitness
 from services.limits.domain import core as limits_core
 from services.limits.domain.state import Book, HeldBet, cover, hold
-from services.settlement.domain import decide as settlement_decide
+from services.settlement.domain import paying as settlement_paying
 from services.shoe.domain import evolve as shoe_evolve
 from services.simulator.releases import BASE, Cores
 from services.table.domain import decide_bets
@@ -220,7 +220,7 @@ def deals_before_the_seal(patch: pytest.MonkeyPatch) -> Cores:
 
 def rounds_a_payout_up(patch: pytest.MonkeyPatch) -> Cores:
     """Halves of a minor unit go to the bettor."""
-    patch.setattr(settlement_decide, "rounding_of", lambda _rule_set: Rounding.HALF_UP)
+    patch.setattr(settlement_paying, "rounding_of", lambda _rule_set: Rounding.HALF_UP)
     return BASE
 
 

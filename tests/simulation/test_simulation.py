@@ -11,10 +11,11 @@ import pytest
 from services.cli.simulate import repeat_command
 from services.simulator.campaign import REQUIRED, injected, missing, run_seeds
 from services.simulator.simulation import SeedResult, run_seed
+from tests.simulation.correction_mutations import MUTATIONS as CORRECTION_MUTATIONS
 from tests.simulation.game_mutations import GAME_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
 
-ALL_MUTATIONS = {**MUTATIONS, **GAME_MUTATIONS}
+ALL_MUTATIONS = {**MUTATIONS, **GAME_MUTATIONS, **CORRECTION_MUTATIONS}
 
 SHORT = range(1, 13)
 """Seeds of the short campaign."""
