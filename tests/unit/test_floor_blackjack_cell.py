@@ -29,7 +29,8 @@ from services.kernel.memory_log import MemoryLog
 from services.kernel.projections import Projector
 from services.kernel.reader import LogReader, ReadEntry
 from services.kernel.recovery import entries_until
-from services.shoe.domain.hole_on_floor import next_place
+from services.shoe.domain.core import CORE as SHOE
+from services.shoe.domain.hole_on_floor import may_lie_face_down, next_place
 from services.simulator.virtual_time import run_virtual
 from services.table.domain import floor_close
 from services.table.projection import TableProjection
@@ -295,6 +296,106 @@ def test_misread_cards_are_put_right_or_the_round_is_voided(seed: int) -> None:
 def test_many_halls_by_chance(seed: int) -> None:
     counts = check(*campaign(seed, misreads=0.02 * (seed % 5)))
     assert counts["RoundClosed"] == ROUNDS
+
+
+# ---- edges that are behind ---------------------------------------------------------------------
+
+
+def _calls(events: list[Event]) -> dict[tuple[str, int], int]:
+    """By round and place of each hole card: which event calls it to be turned over, or ends its
+    round; the last one where none does."""
+    found: dict[tuple[str, int], int] = {}
+    for number, event in enumerate(events):
+        body: Any = event.body
+        match body:
+            case floor.RecordFaceDown():
+                found[body.round_id, body.index] = len(events)
+            case rules.HoleCalled() if body.purpose == rules.HOLE_PURPOSE_REVEAL:
+                for key, called in found.items():
+                    if key[0] == body.round_id:
+                        found[key] = min(called, number)
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_vis_3_however_far_behind_an_edge_is_it_keeps_every_hole_card(seed: int) -> None:
+    """At every place of a log, an edge that has read so far takes no card for a hole card that is
+    not called to be turned over yet; and takes every card that was dealt as it was told."""
+    _, events, _ = campaign(seed, misreads=0.0)
+    calls = _calls(events)
+    assert calls
+    state = SHOE.initial()
+    asked = kept = taken = 0
+    accepted = {
+        event.cause
+        for event in events
+        if isinstance(event.body, shoes.CardsDealt) and event.cause is not None
+    }
+    for number, event in enumerate(events):
+        if type(event.body) in SHOE.folds | SHOE.answers and event.service in ("shoe", *OTHERS):
+            if isinstance(event.body, floor.RecordCard) and event.position in accepted:
+                assert not may_lie_face_down(state, event.body)
+                taken += 1
+            SHOE.evolve(state, event)
+        if "bj" not in state.tables:
+            continue
+        for (round_id, place), called in calls.items():
+            body = floor.RecordCard(
+                table_id="bj", shoe_id="bj-s1", round_id=round_id, index=place, card="KH"
+            )
+            asked += 1
+            if number < called:
+                assert may_lie_face_down(state, body), (event, round_id, place)
+                kept += 1
+    assert asked > kept > 1_000
+    assert taken > 50
+
+
+OTHERS = ("table", "rules", "wallet", "limits")
+
+
+# ---- a scanner that is late --------------------------------------------------------------------
+
+
+def test_bj_12_a_scanner_that_is_late_costs_nobody_time() -> None:
+    """No turn is open while a card is awaited; the next one has its whole time."""
+
+    async def main() -> list[Event]:
+        async with memory_cell() as (cell, _):
+            events: list[Event] = []
+            cell.process.follow(events.extend)
+            dealer = FloorDealer(cell, "bj")
+            await dealer.open(floor_spec("bj", action_ms=400))
+            await cell.open_account("ann", 100_000)
+            round_id = await dealer.open_round()
+            await cell.bet_at(round_id, "ann", ("main", 1, 1_000))
+            await dealer.close()
+            await asyncio.sleep(3.0)
+            await dealer.deal("5H 9C 4S ??")
+            await cell.act(round_id, "ann", 1, rules.ACTION_HIT)
+            await asyncio.sleep(3.0)
+            await dealer.deal("3D")
+            await cell.turn_of(round_id, 1)
+            await asyncio.sleep(0.3)
+            await cell.act(round_id, "ann", 1, rules.ACTION_HIT)
+            await dealer.deal("2D")
+            await asyncio.sleep(1.0)  # Now Ann is late.
+            await dealer.turn_over("8C")
+            await cell.until(lambda: not _running(cell), "it is over")
+            return events
+
+    actions = [one.body for one in run_virtual(main()) if isinstance(one.body, table.ActionTaken)]
+    assert [(one.turn, one.action, one.source) for one in actions] == [
+        (1, rules.ACTION_HIT, table.SOURCE_UNSPECIFIED),
+        (2, rules.ACTION_HIT, table.SOURCE_UNSPECIFIED),
+        (3, rules.ACTION_STAND, table.SOURCE_TIMER),
+    ]
+
+
+def _running(cell: SmallCell) -> Any:
+    return cell.process.state("table").tables["bj"].running
 
 
 # ---- a close that is cut short -----------------------------------------------------------------

@@ -173,7 +173,7 @@ def may_lie_face_down(state: ShoeState, body: floor.RecordCard) -> bool:
     if shoe.call is None:
         # Before the deal is called; behind a deal without a hole card nothing lies face down.
         return shoe.floor.up_at is None and body.index - shoe.gone >= ALWAYS_OPEN
-    place = body.index - next_place(shoe)
+    place = body.index - shoe.gone  # What is held takes the first of the hands.
     return place < len(shoe.call.hands) and shoe.call.hands[place] == rules.HAND_HOLE
 
 
