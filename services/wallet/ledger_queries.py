@@ -27,7 +27,14 @@ from services.kernel.projection_reads import ProjectionReads
 from services.wallet.domain.digests import Transaction, TransactionKind
 from services.wallet.domain.journal import EntryKind
 from services.wallet.domain.postings import Kind
-from services.wallet.journal_rows import ENTRIES, KINDS_BACK, LEDGER_KINDS, LEDGERS, POSTINGS
+from services.wallet.journal_rows import (
+    ENTRIES,
+    KINDS_BACK,
+    LEDGER_KINDS,
+    LEDGERS,
+    POSTINGS,
+    ROWS_AT_ONCE,
+)
 from services.wallet.movement_rows import DONE as MOVEMENT_DONE
 from services.wallet.movement_rows import MOVEMENTS
 from services.wallet.periods import Period
@@ -35,8 +42,6 @@ from services.wallet.projection import ACCOUNTS
 
 MAX_PAGE = 500
 """Entries of a page at most: with their legs some hundred KiB."""
-ROWS_AT_ONCE = 500
-"""Rows that become transactions before the event loop gets its turn: about a millisecond."""
 _OF_ACCOUNT = (Kind.CASH, Kind.RESERVED, Kind.RECEIVABLE)
 TRANSACTION_KINDS = {
     EntryKind.DEPOSIT: TransactionKind.DEPOSIT,
