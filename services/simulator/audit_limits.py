@@ -20,6 +20,7 @@ from sabot.table.v1 import bet_pb2, spec_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.audit_judge import due, numbers_of
+from services.simulator.audit_protection import OF_ACCOUNTS
 from services.simulator.facts import Fact, Findings, Place
 
 APPROVAL = str(limits.BetsApproved.DESCRIPTOR.full_name)
@@ -145,6 +146,7 @@ class LimitsAuditor:
             case limits.BetsRefused():
                 told = [one for one in body.violations if one.limit not in UNJUDGED]
                 if len(told) == len(body.violations):
+                    told = [one for one in told if one.limit not in OF_ACCOUNTS]
                     self._judged(fact, book, owner, told)
             case limits.WithdrawalApproved():
                 for bet in body.bets:

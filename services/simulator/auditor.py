@@ -28,6 +28,7 @@ from services.simulator.audit_floor_tosses import FloorTossAuditor
 from services.simulator.audit_limits import LimitsAuditor
 from services.simulator.audit_log import check_answers
 from services.simulator.audit_money import MoneyAuditor
+from services.simulator.audit_protection import ProtectionAuditor
 from services.simulator.audit_rounds import RoundsAuditor
 from services.simulator.audit_shoe import ShoeAuditor
 from services.simulator.audit_tosses import TossAuditor
@@ -76,6 +77,7 @@ def audit(
         money,
         corrected,
         LimitsAuditor(findings),
+        ProtectionAuditor(findings),
         RoundsAuditor(findings),
         FloorAuditor(findings),
         HandShoeAuditor(findings),

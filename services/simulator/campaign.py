@@ -29,7 +29,8 @@ REFUSED: tuple[str, ...] = (
         limits.LIMIT_BELOW_MINIMUM, limits.LIMIT_ABOVE_MAXIMUM, limits.LIMIT_STAKE_STEP,
         limits.LIMIT_OPPOSITE_SIDES, limits.LIMIT_SIDE_BET_CLOSED, limits.LIMIT_DIFFERENCE,
         limits.LIMIT_COVERAGE, limits.LIMIT_ACCOUNT_MAXIMUM, limits.LIMIT_EXPOSURE,
-        limits.LIMIT_NO_MAIN_BET,
+        limits.LIMIT_NO_MAIN_BET, limits.LIMIT_STAKE_WINDOW, limits.LIMIT_LOSS_WINDOW,
+        limits.LIMIT_DEPOSIT_WINDOW, limits.LIMIT_COOLING_OFF,
     )),
 )  # fmt: skip
 """Each refusal of bets and actions that somebody can bring about."""
@@ -66,6 +67,8 @@ REQUIRED: tuple[str, ...] = (
     "outcome unknown",
     "request id of another time",
     "account blocked",
+    "limit of an account set",
+    "break of an account",
     "second draw of a toss",
     "turn ended by the clock",
     "two actions at once",

@@ -19,6 +19,7 @@ from services.simulator.corrections import Correctors
 from services.simulator.director import Director
 from services.simulator.fleet import Fleet, now_us
 from services.simulator.floor import Floor
+from services.simulator.guardians import Guardians
 from services.simulator.operators import QUIET_ROUNDS, Operators
 from services.simulator.players import Player
 from services.simulator.releases import BASE, PLANTABLE, Cores, release, small_steps
@@ -132,6 +133,7 @@ class Simulation:
             for number in range(rng.randint(3, 6))
         ]
         self.correctors = Correctors(self.fleet, self.world, self.callers, self._rng())
+        self.guardians = Guardians(self.callers, self.players, self._rng())
         self.tasks: list[asyncio.Task[None]] = []
 
     def _rng(self) -> random.Random:
@@ -153,12 +155,13 @@ class Simulation:
         players = [loop.create_task(self._play_late(player)) for player in self.players]
         repairs = loop.create_task(self._repair())
         correctors = loop.create_task(self.correctors.work(), name="correctors")
+        guardians = loop.create_task(self.guardians.work(), name="guardians")
         try:
             await self._play()
             for player in self.players:
                 player.playing = False
-            self.operators.closing = self.correctors.closing = True
-            await self._rest([*tables, *players, repairs, correctors])
+            self.operators.closing = self.correctors.closing = self.guardians.closing = True
+            await self._rest([*tables, *players, repairs, correctors, guardians])
             self._audit(at_rest=not self.result.violations)
         finally:
             left = (*tables, *players, repairs, correctors, *self._deeds())

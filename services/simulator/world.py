@@ -201,7 +201,7 @@ class World:
                 | table.OrderRejected()
             ):
                 self.refusals[table.Refusal.Name(body.refusal)] += 1
-            case limits.BetsRefused():
+            case limits.BetsRefused() | limits.DepositRefused():
                 self.refusals.update(limits.Limit.Name(one.limit) for one in body.violations)
             case floor.FloorRejected():
                 self.refusals[floor.FloorRefusal.Name(body.refusal)] += 1

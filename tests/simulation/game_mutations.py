@@ -29,8 +29,9 @@ from services.games.bets import LOST, PUSHED, Judged, won
 from services.games.odds import NO_COMMISSION
 from services.games.registry import announced
 from services.kernel.event import Event
+from services.limits.domain import accounts, judging, protection
 from services.limits.domain import core as limits_core
-from services.limits.domain import judging
+from services.limits.domain.scopes import LOSS
 from services.limits.domain.state import Book, Holding, TableLimits, opened
 from services.rules.domain import blackjack as rules_blackjack
 from services.settlement.domain import paying as settlement_paying
@@ -399,6 +400,40 @@ def differs_by_what_is_not_sure(patch: pytest.MonkeyPatch) -> Cores:
 
 
 SETTLED = "is settled as"
+
+
+def forgets_what_is_at_stake(patch: pytest.MonkeyPatch) -> Cores:
+    """What an account has on counts as lost until it is paid (rule LIM-7)."""
+
+    def nothing_on(history: protection.History, kind: int, window_s: int, now_us: int) -> int:
+        found = used(history, kind, window_s, now_us)
+        return found - history.at_stake_minor if kind == LOSS else found
+
+    used = protection.used
+    patch.setattr(protection, "used", nothing_on)
+    return BASE
+
+
+def counts_no_stake_twice(patch: pytest.MonkeyPatch) -> Cores:
+    """Every stake counts in its windows (rule LIM-7)."""
+    note_stake = protection.note_stake
+
+    def once(record: protection.AccountRecord, now_us: int, minor: int) -> None:
+        if record.history is None or not record.history.at_stake_minor:
+            note_stake(record, now_us, minor)
+        else:
+            record.history.at_stake_minor += minor
+
+    patch.setattr(accounts, "note_stake", once)
+    return BASE
+
+
+def lets_who_takes_a_break_play(patch: pytest.MonkeyPatch) -> Cores:
+    """Who takes a break neither bets nor pays in (rule LIM-7)."""
+    patch.setattr(protection.Away, "holds", lambda away, now_us: away.until_us < now_us)
+    return BASE
+
+
 GAME_MUTATIONS: dict[str, Mutation] = {
     install.__name__: Mutation(install, sign, games, *rounds)
     for install, sign, games, *rounds in (
@@ -429,6 +464,9 @@ GAME_MUTATIONS: dict[str, Mutation] = {
         (counts_coverage_by_request, "although LIMIT_COVERAGE", ("roulette",)),
         (offers_closed_side_bets, "although LIMIT_SIDE_BET_CLOSED", ("long_baccarat",)),
         (forbids_no_sides_of_two_cards, "although LIMIT_OPPOSITE_SIDES", ("football_studio",)),
+        (forgets_what_is_at_stake, "although LIMIT_KIND_LOSS", (), 20),
+        (counts_no_stake_twice, "although LIMIT_KIND_STAKE", (), 20),
+        (lets_who_takes_a_break_play, "although the account takes a break", (), 20),
         (limits_each_bet_by_itself, "although LIMIT_ACCOUNT_MAXIMUM", ()),
         (forgets_what_others_may_win, "although LIMIT_EXPOSURE", ("roulette",)),
         (differs_by_what_is_not_sure, "although LIMIT_DIFFERENCE", ("baccarat",)),
