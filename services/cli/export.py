@@ -70,6 +70,10 @@ def start_export(file: BinaryIO, cell: str) -> None:
     file.writelines(LENGTH.pack(len(part)) + part for part in (cell.encode(), descriptors()))
 
 
+RECALLED = frozenset({"RecalledFact", "RecallFacts", "FactsRecalled"})
+"""Messages of settlement's that a verifier reads."""
+
+
 def descriptors() -> bytes:
     """The messages that a verifier reads, with all that they build on, as a `FileDescriptorSet`."""
     files: dict[str, FileDescriptorProto] = {}
@@ -85,5 +89,13 @@ def descriptors() -> bytes:
     add(entry_pb2.DESCRIPTOR)
     add(audit.DESCRIPTOR)
     add(audit_corrections.DESCRIPTOR)
-    add(settlement_corrections.DESCRIPTOR)
+    recalled = FileDescriptorProto()
+    settlement_corrections.DESCRIPTOR.CopyToProto(recalled)
+    # Of this file only what tells of recalled facts: the rest builds on most of all protos, which
+    # every verifier would have to read.
+    kept = [one for one in recalled.message_type if one.name in RECALLED]
+    del recalled.message_type[:], recalled.enum_type[:], recalled.dependency[:]
+    recalled.message_type.extend(kept)
+    recalled.dependency.append(entry_pb2.DESCRIPTOR.name)
+    files[recalled.name] = recalled
     return FileDescriptorSet(file=files.values()).SerializeToString(deterministic=True)

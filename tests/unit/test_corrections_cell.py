@@ -22,8 +22,14 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import correction_events_pb2 as wallet
 from services.audit.domain.core import AuditState
 from services.audit.fact_checker import FactChecker
+from services.cli.capsule import make_capsule
+from services.cli.capsule_open import lines, open_capsule, verdict
+from services.cli.capsule_read import read_capsule
 from services.cli.export import export_log
 from services.cli.fleet import CELL
+from services.cli.incident_span import Wanted
+from services.cli.partner_view import may_see
+from services.cli.playthrough import playthrough
 from services.cli.replay import verify
 from services.cli.verify_export import verify as verify_file
 from services.events import event_types
@@ -397,3 +403,49 @@ def test_a_projection_that_is_away_is_a_problem_and_not_an_end() -> None:
     run_virtual(main())
     assert one.bodies(corrections.CorrectionClosed)[0].end == corrections.CORRECTION_END_POSTED
     assert PARTNER == "acme"
+
+
+# ---- what incidents' tools make of it ----------------------------------------------------------
+
+
+def test_a_capsule_that_holds_a_correction_is_decided_again(tmp_path: Path) -> None:
+    one = Correcting()
+    whole, partners_own = tmp_path / "whole", tmp_path / "own"
+
+    async def main() -> None:
+        async with one.running():
+            round_id = await one.paid_round()
+            assert await one.correct(round_id, VOID) == corrections.CORRECTION_END_POSTED
+            log = MemoryLog(one.store)
+            await make_capsule(log, Wanted(table_id="wheel"), whole, None)
+            await make_capsule(log, Wanted(round_id=round_id), tmp_path / "round", None)
+            own = Wanted(table_id="wheel", partner=PARTNER)
+            await make_capsule(log, own, partners_own, None)
+            played = await playthrough(log, round_id)
+        assert "RoundClosed" in played.text()
+
+    run_virtual(main())
+    for path in (whole, tmp_path / "round"):
+        found = open_capsule(read_capsule(path), frozenset())
+        assert found.right, verdict(found)
+    shown = open_capsule(read_capsule(partners_own), frozenset())
+    told = "\n".join(lines(shown))
+    assert "CorrectionPosted" in told or "BetsCorrected" in told, told
+    for hidden in (SAM, ROSA, "INC-1"):
+        assert hidden not in told
+
+
+def test_a_partner_is_shown_its_own_accounts_corrections_and_nobody_who_made_them() -> None:
+    bets = settlements.BetsCorrected(partner_id="north", account_id="a", round_id="t1-1")
+    result = corrections.ResultCorrected(round_id="t1-1", table_id="t1", proposed_by=SAM)
+    recall = settlements.RecallFacts(correction_id="correction-1")
+    types = event_types()
+
+    def seen(body: Message, partner: str) -> bool:
+        event = Event(Position(1, 1, 0), "settlement", False, body, None, "", ROSA, 0, 1)
+        return may_see(partner, event, types)
+
+    assert seen(bets, "north")
+    assert not seen(bets, "south")
+    assert not seen(result, "north")
+    assert not seen(recall, "north")
