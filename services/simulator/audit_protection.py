@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.log.v1 import events_pb2 as logs
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.facts import Fact, Findings, Place
 
@@ -167,6 +168,10 @@ class ProtectionAuditor:
                 paid = self._accounts[owner].payouts
                 lost = body.stake_minor - body.payout_minor
                 paid.setdefault(body.round_id, (fact.place, self._now_us, lost))
+            case corrections.CorrectionPosted():
+                # Beside what its round was paid first.
+                told = (fact.place, self._now_us, -body.payout_delta_minor)
+                self._accounts[owner].payouts[f"{body.round_id} {body.correction_id}"] = told
             case _:
                 self._money_in(fact, owner)
 

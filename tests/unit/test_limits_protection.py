@@ -11,9 +11,10 @@ from sabot.limits.v1 import events_pb2 as limits
 from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
+from sabot.wallet.v1 import correction_events_pb2 as wallet_corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.limits.domain.protection import IDLE_US, MAX_COOL_OFF_US, MAX_FORMER
-from tests.unit.deciding import START_US, by, request_id
+from tests.unit.deciding import START_US, Fact, by, request_id
 from tests.unit.limits_facts import (
     BACCARAT,
     BETTING_CLOSED,
@@ -210,6 +211,26 @@ def test_lim_7_a_payout_told_twice_is_one() -> None:
     record = hall.game.state.accounts["acme", "ann"]
     assert record.history is not None
     assert record.history.at_stake_minor == 0
+
+
+def test_lim_7_a_correction_counts_from_when_it_is_posted() -> None:
+    hall = lobby(setting(LOSS, 500, window_s=DAY_S))
+    assert hall.bet(300) == []
+    hall.given(paid(300, 600, at_us=MINUTE))
+    next_round(hall)
+    # What was won is taken back: 300 more were lost than won, and then a void gives them back.
+    hall.given(corrected(-600))
+    assert hall.bet(201) == [over(LOSSES, 501, 500, 200, until=DAY + HOUR)]
+    hall.given(corrected(300))
+    assert hall.bet(501) == [over(LOSSES, 501, 500, 500, until=DAY + HOUR)]
+    assert hall.bet(500) == []
+
+
+def corrected(delta_minor: int) -> Fact:
+    body = wallet_corrections.CorrectionPosted(
+        partner_id="acme", account_id="ann", round_id="t1-1", payout_delta_minor=delta_minor
+    )
+    return by(body, partner="")
 
 
 def test_lim_7_a_win_of_yesterday_is_no_room_for_the_losses_since() -> None:

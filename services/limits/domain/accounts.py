@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import assert_never
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Event
 from services.limits.domain.judging import Bettor
 from services.limits.domain.protection import (
     AccountRecord,
     kept_away,
+    note_corrected,
     note_deposit,
     note_no_deposit,
     note_off,
@@ -83,6 +85,7 @@ def account_goes_on(
     state: LimitsState,
     event: Event,
     body: wallets.PayoutPosted
+    | corrections.CorrectionPosted
     | wallets.FundsDeposited
     | wallets.AccountRequestDeclined
     | wallets.AccountOpened
@@ -93,6 +96,10 @@ def account_goes_on(
     match body:
         case wallets.PayoutPosted():
             _note_payout(state, event, body)
+        case corrections.CorrectionPosted():
+            record = state.accounts.get((body.partner_id, body.account_id))
+            if record is not None:
+                note_corrected(record, event.time_us, body.payout_delta_minor)
         case wallets.FundsDeposited() | wallets.AccountRequestDeclined():
             _settle_deposit(state, event, body)
         case wallets.AccountOpened():

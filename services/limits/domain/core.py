@@ -20,6 +20,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import risk_events_pb2 as risk
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Core, Event
 from services.limits.domain.accounts import (
@@ -69,6 +70,7 @@ Folded = (
     | tables.TableOpened
     | tables.TableClosed
     | wallets.PayoutPosted
+    | corrections.CorrectionPosted
     | wallets.AccountOpened
     | wallets.AccountClosed
     | wallets.FundsDeposited
@@ -116,6 +118,7 @@ def evolve(state: LimitsState, event: Event) -> None:
                     cover(holding, bet.bet_id)
         case (
             wallets.PayoutPosted()
+            | corrections.CorrectionPosted()
             | wallets.FundsDeposited()
             | wallets.AccountRequestDeclined()
             | wallets.AccountOpened()
@@ -217,6 +220,7 @@ def decide(state: LimitsState, event: Event) -> Answers:
             return [answer_order(state, event, body)]
         case (
             wallets.PayoutPosted()
+            | corrections.CorrectionPosted()
             | wallets.AccountOpened()
             | wallets.AccountClosed()
             | wallets.FundsDeposited()

@@ -2,7 +2,8 @@
 
 What is staked counts from its approval, until it is declined or goes back: then it is as if it had
 never been staked. A loss counts when the round is paid, and until then all that is on counts as if
-it were lost. Deposits count from their approval.
+it were lost. A correction of a paid round counts when it is posted. Deposits count from their
+approval.
 
 A session begins with the first bet after `IDLE_US` without one, and lasts as long as no pause
 between two bets is as long. Bets that limits have approved are meant, a double or insurance too.
@@ -128,6 +129,13 @@ def note_paid(record: AccountRecord, now_us: int, stake_minor: int, payout_minor
     history.at_stake_minor -= stake_minor
     if stake_minor != payout_minor:
         history.lost.add(now_us, stake_minor - payout_minor)
+
+
+def note_corrected(record: AccountRecord, now_us: int, delta_minor: int) -> None:
+    """A round that was paid is corrected: what the account gives back is lost now, what it gets is
+    lost no more from now on."""
+    if delta_minor:
+        _history(record).lost.add(now_us, -delta_minor)
 
 
 def note_deposit(record: AccountRecord, now_us: int, minor: int) -> None:
