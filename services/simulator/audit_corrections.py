@@ -82,6 +82,13 @@ class CorrectionsAuditor:
                 self.findings.check(
                     one.posted == one.accounts, place, f"{body.correction_id} is posted in part"
                 )
+            case wallet.ReceivableSettled():
+                if body.at_partner:
+                    self.money.post(
+                        place,
+                        ("external", body.partner_id, "", -body.amount_minor),
+                        ("receivable", body.partner_id, body.account_id, body.amount_minor),
+                    )
             case corrections.CorrectionClosed():
                 self._closed(place, body)
             case _:
@@ -178,7 +185,8 @@ class CorrectionsAuditor:
         )
         cash = self.money.balances["cash", *owner]
         paid, kept = body.payout_delta_minor, body.commission_delta_minor
-        short = max(0, -paid - cash)
+        # What a seamless partner's account gives back is owed until its wallet has taken it.
+        short = max(0, -paid) if body.due else max(0, -paid - cash)
         self.findings.check(
             body.receivable_minor == short,
             place,
@@ -187,7 +195,11 @@ class CorrectionsAuditor:
         self.money.post(
             place,
             ("corrections", body.partner_id, "", -(paid + kept)),
-            ("cash", *owner, paid + body.receivable_minor),
+            (
+                ("due", body.partner_id, "", paid + body.receivable_minor)
+                if body.due
+                else ("cash", *owner, paid + body.receivable_minor)
+            ),
             ("receivable", *owner, -body.receivable_minor),
             ("commission", body.partner_id, "", kept),
         )

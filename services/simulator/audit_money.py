@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as partner_wallet
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.simulator.audit_judge import due
 from services.simulator.facts import Fact, Findings, Place
 
@@ -159,12 +161,35 @@ class MoneyAuditor:
                     ("cash", partner, body.account_id, -body.amount_minor),
                     ("external", partner, "", body.amount_minor),
                 )
+            case (
+                seamless.DebitOrdered()
+                | seamless.MovementConfirmed()
+                | seamless.MovementWrittenOff()
+            ):
+                self._at_partner(place, body)
             case settlement.RoundSettled():
                 self._exposed(place, body)
             case wallet.RoundPaid() | wallet.RoundReturned():
                 self._round_over(place, body.round_id)
             case _:
                 pass
+
+    def _at_partner(
+        self,
+        place: Place,
+        body: seamless.DebitOrdered | seamless.MovementConfirmed | seamless.MovementWrittenOff,
+    ) -> None:
+        """What a seamless partner is asked for, and what it owes no longer."""
+        if isinstance(body, seamless.DebitOrdered):
+            if body.reason != partner_wallet.DEBIT_REASON_CORRECTION:
+                self._not_blocked(place, body.partner_id, body.account_id)
+            return
+        kind = "external" if isinstance(body, seamless.MovementConfirmed) else "written off"
+        self.post(
+            place,
+            ("due", body.partner_id, "", -body.amount_minor),
+            (kind, body.partner_id, "", body.amount_minor),
+        )
 
     def _new_bets(
         self, place: Place, owner: Owner, round_id: str, placed: Iterable[bet_pb2.Bet]
@@ -195,7 +220,8 @@ class MoneyAuditor:
             bet.ended = place
 
     def _reserved(self, place: Place, partner: str, body: wallet.StakeReserved) -> None:
-        self._not_blocked(place, partner, body.account_id)
+        if not body.transaction_ids:  # Else it was looked at when the partner was asked.
+            self._not_blocked(place, partner, body.account_id)
         self._once(place, f"stakes in {body.round_id}", partner, body.request_id)
         for stake in body.bets:
             bet = self._bet(place, body.round_id, stake.bet_id)
@@ -212,11 +238,13 @@ class MoneyAuditor:
             )
             bet.reserved = place
         total = sum(stake.stake_minor for stake in body.bets)
-        self.post(
-            place,
-            ("cash", partner, body.account_id, -total),
-            ("reserved", partner, body.account_id, total),
+        # A seamless partner's accounts have no cash here.
+        source = (
+            ("external", partner, "", -total)
+            if body.transaction_ids
+            else ("cash", partner, body.account_id, -total)
         )
+        self.post(place, source, ("reserved", partner, body.account_id, total))
 
     def _end(self, place: Place, bet: BetRecord, how: str) -> None:
         self.findings.check(
@@ -239,11 +267,12 @@ class MoneyAuditor:
                     f"{stake.stake_minor}",
                 )
         total = sum(stake.stake_minor for stake in body.bets)
-        self.post(
-            place,
-            ("reserved", body.partner_id, body.account_id, -total),
-            ("cash", body.partner_id, body.account_id, total),
+        back = (
+            ("due", body.partner_id, "", total)
+            if body.transaction_ids
+            else ("cash", body.partner_id, body.account_id, total)
         )
+        self.post(place, ("reserved", body.partner_id, body.account_id, -total), back)
 
     def _bets_settled(self, place: Place, body: settlement.BetsSettled) -> None:
         """Payouts by the rules in the round's own `TableOpened` (invariant 9)."""
@@ -331,7 +360,11 @@ class MoneyAuditor:
             place,
             ("reserved", *owner, -body.stake_minor),
             ("house", body.partner_id, "", body.stake_minor - body.payout_minor - kept),
-            ("cash", *owner, body.payout_minor),
+            (
+                ("due", body.partner_id, "", body.payout_minor)
+                if body.due
+                else ("cash", *owner, body.payout_minor)
+            ),
             ("commission", body.partner_id, "", kept),
         )
 
@@ -361,3 +394,5 @@ class MoneyAuditor:
                 self.findings.check(
                     not balance, place, f"{partner}/{account} still has {balance} reserved"
                 )
+            elif kind == "due":
+                self.findings.check(not balance, place, f"{balance} is still due to {partner}")

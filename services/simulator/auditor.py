@@ -28,6 +28,7 @@ from services.simulator.audit_floor_tosses import FloorTossAuditor
 from services.simulator.audit_limits import LimitsAuditor
 from services.simulator.audit_log import check_answers
 from services.simulator.audit_money import MoneyAuditor
+from services.simulator.audit_partners import PartnersAuditor
 from services.simulator.audit_protection import ProtectionAuditor
 from services.simulator.audit_rounds import RoundsAuditor
 from services.simulator.audit_shoe import ShoeAuditor
@@ -60,22 +61,29 @@ def audit(
     planted: Sequence[str],
     acknowledged: Sequence[Acknowledged],
     processes: Sequence[tuple[str, Process]],
+    books: Mapping[tuple[str, str], int],
 ) -> Audited:
-    """Check a log. `processes`: those that still run, by name. `at_rest`: whether everything came
-    to its end; else what is still open is not counted as wrong. `planted`: the services with a
-    planted bug."""
+    """Check a log.
+
+    - processes: those that still run, by name.
+    - at_rest: whether everything came to its end; else what is still open is not counted as wrong.
+    - planted: the services with a planted bug.
+    - books: what (partner, account) has more by a seamless partner's own books, minor units.
+    """
     findings = Findings()
     facts = decoded(messages, types, findings)
     end = (len(messages) + 1, 0)
     check_answers(facts, findings, at_rest=at_rest)
     money = MoneyAuditor(findings)
     corrected = CorrectionsAuditor(findings, money)
+    partners = PartnersAuditor(findings)
     auditors = (
         ShoeAuditor(findings),
         TossAuditor(findings),
         BlackjackAuditor(findings),
         money,
         corrected,
+        partners,
         LimitsAuditor(findings),
         ProtectionAuditor(findings),
         RoundsAuditor(findings),
@@ -96,6 +104,7 @@ def audit(
     if at_rest:
         money.finish(end)
         corrected.finish(end)
+        partners.finish(end, books)
     _check_acknowledged(facts, acknowledged, findings)
     compared, digests, replayed = _replayed(messages, types, cores, cell, findings, at_rest=at_rest)
     if replayed is not None and at_rest:

@@ -36,6 +36,13 @@ REFUSED: tuple[str, ...] = (
 """Each refusal of bets and actions that somebody can bring about."""
 REQUIRED: tuple[str, ...] = (
     *FAULT_KINDS,
+    "partner contradicts itself",
+    "partner's answer lost",
+    "partner's call late",
+    "partner's call lost",
+    "partner's call repeated",
+    "partner's wallet away",
+    "partner's wallet broke",
     "crash",
     "crash with an append in flight",
     "crash while starting",

@@ -38,6 +38,9 @@ from services.simulator.releases import Cores
 from services.simulator.store import WatchedStore
 from services.table.risk import Risk
 from services.table.timers import Timers
+from services.wallet.debit_timers import DebitTimers
+from services.wallet.partner_calls import PartnerCaller
+from services.wallet.partner_wallet import PartnerWallets
 
 EPOCH_US = 1_767_225_600_000_000
 """When every simulation begins: 2026-01-01 UTC."""
@@ -121,6 +124,8 @@ class Fleet:
         self.faults: Faults = NO_FAULTS
         self.machines: list[Machine] = []
         self.snapshots = MemorySnapshots()
+        self.partner: PartnerCaller | None = None
+        """Where the money of a seamless partner's accounts is."""
         self.counts: Counter[str] = Counter()
         self.alarms: list[tuple[str, str, dict[str, Any]]] = []
         """(machine, kind, facts)"""
@@ -212,6 +217,11 @@ class Fleet:
             generator = Generator(machine.rng.randbytes)
             shells.append(Custodian(self.store.cell, self._keys, generator))
         machine.work = []
+        if "wallet" in machine.services:
+            shells.append(DebitTimers())
+            if self.partner is not None:
+                calls = PartnerWallets(self.partner, chance=machine.rng.random)
+                machine.work.append(calls.run)
         if "settlement" in machine.services:
             recaller = Recaller()
             recaller.facts_of = self._facts

@@ -21,6 +21,7 @@ from services.simulator.fleet import Fleet, now_us
 from services.simulator.floor import Floor
 from services.simulator.guardians import Guardians
 from services.simulator.operators import QUIET_ROUNDS, Operators
+from services.simulator.partners import PARTNER, SeamlessDesk, SimulatedPartner
 from services.simulator.players import Player
 from services.simulator.releases import BASE, PLANTABLE, Cores, release, small_steps
 from services.simulator.seats import Seats
@@ -132,6 +133,15 @@ class Simulation:
             )
             for number in range(rng.randint(3, 6))
         ]
+        self.partner = SimulatedPartner(self._rng())
+        self.fleet.partner = self.partner
+        self.desk = SeamlessDesk(self.fleet, self.callers, self.partner)
+        for number in range(self.rng.randint(0, 2)):
+            account_id = f"account-{number}"
+            self.partner.open(account_id)
+            self.players.append(
+                Player(self.callers, self._rng(), PARTNER, account_id, self.poisons)
+            )
         self.correctors = Correctors(self.fleet, self.world, self.callers, self._rng())
         self.guardians = Guardians(self.callers, self.players, self._rng())
         self.tasks: list[asyncio.Task[None]] = []
@@ -154,6 +164,7 @@ class Simulation:
         ]
         players = [loop.create_task(self._play_late(player)) for player in self.players]
         repairs = loop.create_task(self._repair())
+        desk = loop.create_task(self._seamless(), name="the seamless partner's desk")
         correctors = loop.create_task(self.correctors.work(), name="correctors")
         guardians = loop.create_task(self.guardians.work(), name="guardians")
         try:
@@ -161,10 +172,10 @@ class Simulation:
             for player in self.players:
                 player.playing = False
             self.operators.closing = self.correctors.closing = self.guardians.closing = True
-            await self._rest([*tables, *players, repairs, correctors, guardians])
+            await self._rest([*tables, *players, repairs, correctors, guardians, desk])
             self._audit(at_rest=not self.result.violations)
         finally:
-            left = (*tables, *players, repairs, correctors, *self._deeds())
+            left = (*tables, *players, repairs, correctors, guardians, desk, *self._deeds())
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
@@ -183,7 +194,19 @@ class Simulation:
     async def _play_late(self, player: Player) -> None:
         """A player comes when there is something to see."""
         await self._quiet_rounds()
+        if player.partner == PARTNER:
+            await self.desk.taken_on.wait()
         await player.play()
+
+    async def _seamless(self) -> None:
+        """The partner comes, goes and is asked about what is stuck, until nothing is."""
+        away = asyncio.get_running_loop().create_task(self.partner.come_and_go())
+        try:
+            await self.desk.take_on()
+            await self.desk.work()
+        finally:
+            away.cancel()
+            await asyncio.gather(away, return_exceptions=True)
 
     async def _quiet_rounds(self) -> None:
         until = asyncio.get_running_loop().time() + QUIET_WITHIN_S
@@ -228,6 +251,8 @@ class Simulation:
             return
         self.director.resting = True
         self.fleet.heal()
+        await self.partner.mend()
+        self.desk.closing = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REST_WITHIN_S
         await asyncio.wait((*tasks, *self._deeds()), timeout=REST_WITHIN_S)
@@ -268,6 +293,7 @@ class Simulation:
             at_rest=at_rest,
             planted=self.planted,
             acknowledged=self.callers.acknowledged,
+            books={(PARTNER, one): minor for one, minor in self.partner.moved().items()},
             processes=[
                 (machine.name, machine.process)
                 for machine in self.fleet.machines
@@ -308,6 +334,7 @@ class Simulation:
         counts.update(self.chaos.counts)
         counts.update(self.director.counts)
         counts.update(self.callers.asked)
+        counts.update(self.partner.counts)
         counts["late result"] += self.world.late_results
         counts["result held by a suspension"] += self.world.held_results
         for machine in self.fleet.machines:

@@ -24,7 +24,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.kernel.entry import EventTypes, position_of
-from services.kernel.event import Position
+from services.kernel.event import Position, waiting_since
 from services.kernel.log import LogMessage
 from services.kernel.reader import SEGMENT
 
@@ -190,9 +190,7 @@ class World:
         body = seen.body
         self.inputs_open.pop(seen.cause, None)
         self._by_cause.setdefault(seen.cause, []).append(seen)
-        if isinstance(body, ENDS) and not _waits(body):
-            request_id = str(getattr(body, "request_id", ""))
-            self.outcomes.setdefault((seen.partner, request_id), seen)
+        self._end_of_request(seen)
         match body:
             case (
                 table.BetsRejected()
@@ -241,6 +239,17 @@ class World:
                 one_or_none = self.rounds.get(getattr(body, "round_id", ""))
                 if one_or_none is not None:
                     self._round_goes_on(one_or_none, seen.partner, body)
+
+    def _end_of_request(self, seen: Seen) -> None:
+        """What may be the outcome of a caller's request."""
+        since = waiting_since(seen.body)
+        if since is not None and since != seen.cause:
+            # A partner's wallet was waited for: this is what came of it.
+            self._by_cause.setdefault(since, []).append(seen)
+        if isinstance(seen.body, ENDS) and not _waits(seen.body):
+            request_id = str(getattr(seen.body, "request_id", ""))
+            partner = seen.partner or str(getattr(seen.body, "partner_id", ""))
+            self.outcomes.setdefault((partner, request_id), seen)
 
     def _round_goes_on(self, one: SeenRound, partner: str, body: Message) -> None:
         match body:
