@@ -172,17 +172,21 @@ async def split_services(
     ports = free_ports(len(names))
     if port:
         ports[0] = port
-    wallets = [
-        f"127.0.0.1:{at}"
-        for (service, _), at in zip(names, ports, strict=True)
-        if service == "wallet"
-    ]
+    behind = {
+        wanted: ",".join(
+            f"127.0.0.1:{at}"
+            for (service, _), at in zip(names, ports, strict=True)
+            if service == wanted
+        )
+        for wanted in ("wallet", "limits")
+    }
     for (service, name), at in zip(names, ports, strict=True):
         environment = {
             **os.environ,
             **_environment(data, servers, service, name, at, token_file),
             # All of them: gRPC goes on to the next where one is away.
-            "SABOT_WALLET_ADDRESS": f"ipv4:{','.join(wallets)}",
+            "SABOT_WALLET_ADDRESS": f"ipv4:{behind['wallet']}",
+            "SABOT_LIMITS_ADDRESS": f"ipv4:{behind['limits']}",
         }
         log_path = logs / f"{name}.log" if logs else None
         fleet.children.append(Child(service, name, at, environment, log_path))

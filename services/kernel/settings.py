@@ -49,6 +49,8 @@ class ServiceSettings(BaseSettings):
     """Of this process; replicas that share a data folder need different ones."""
     wallet_address: str = ""
     """Where the table's front door passes calls about accounts on to, `host:port`."""
+    limits_address: str = ""
+    """Where it passes calls about limits and protection on to."""
     data: Path = Path("data")
     """Folder of this process: projections, witness."""
     database_url: Annotated[SecretStr, AfterValidator(_postgresql)] = SecretStr("")

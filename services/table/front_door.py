@@ -46,47 +46,47 @@ class WalletFrontDoor:
         self, request: wallets.OpenAccountRequest, call: Call
     ) -> wallets.OpenAccountResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.OpenAccount, request, call)
+        return await pass_on(self._wallet.OpenAccount, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE, deadline=True)
     async def close_account(
         self, request: wallets.CloseAccountRequest, call: Call
     ) -> wallets.CloseAccountResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.CloseAccount, request, call)
+        return await pass_on(self._wallet.CloseAccount, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE, deadline=True)
     async def block_account(
         self, request: wallets.BlockAccountRequest, call: Call
     ) -> wallets.BlockAccountResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.BlockAccount, request, call)
+        return await pass_on(self._wallet.BlockAccount, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE, deadline=True)
     async def unblock_account(
         self, request: wallets.UnblockAccountRequest, call: Call
     ) -> wallets.UnblockAccountResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.UnblockAccount, request, call)
+        return await pass_on(self._wallet.UnblockAccount, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE, deadline=True)
     async def deposit(self, request: wallets.DepositRequest, call: Call) -> wallets.DepositResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.Deposit, request, call)
+        return await pass_on(self._wallet.Deposit, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE, deadline=True)
     async def withdraw(
         self, request: wallets.WithdrawRequest, call: Call
     ) -> wallets.WithdrawResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.Withdraw, request, call)
+        return await pass_on(self._wallet.Withdraw, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_balance(
         self, request: wallets.GetBalanceRequest, call: Call
     ) -> wallets.GetBalanceResponse:
         """Passed on."""
-        return await _pass_on(self._wallet.GetBalance, request, call)
+        return await pass_on(self._wallet.GetBalance, request, call)
 
 
 class LedgerFrontDoor:
@@ -100,35 +100,35 @@ class LedgerFrontDoor:
         self, request: ledgers.ListJournalRequest, call: Call
     ) -> ledgers.ListJournalResponse:
         """Passed on."""
-        return await _pass_on(self._ledger.ListJournal, request, call)
+        return await pass_on(self._ledger.ListJournal, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_statement(
         self, request: ledgers.GetStatementRequest, call: Call
     ) -> ledgers.GetStatementResponse:
         """Passed on."""
-        return await _pass_on(self._ledger.GetStatement, request, call)
+        return await pass_on(self._ledger.GetStatement, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_trial_balance(
         self, request: ledgers.GetTrialBalanceRequest, call: Call
     ) -> ledgers.GetTrialBalanceResponse:
         """Passed on."""
-        return await _pass_on(self._ledger.GetTrialBalance, request, call)
+        return await pass_on(self._ledger.GetTrialBalance, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_reconciliation(
         self, request: ledgers.GetReconciliationRequest, call: Call
     ) -> ledgers.GetReconciliationResponse:
         """Passed on."""
-        return await _pass_on(self._ledger.GetReconciliation, request, call)
+        return await pass_on(self._ledger.GetReconciliation, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_digest(
         self, request: ledgers.GetDigestRequest, call: Call
     ) -> ledgers.GetDigestResponse:
         """Passed on."""
-        return await _pass_on(self._ledger.GetDigest, request, call)
+        return await pass_on(self._ledger.GetDigest, request, call)
 
 
 class ReceivableFrontDoor:
@@ -142,21 +142,21 @@ class ReceivableFrontDoor:
         self, request: receivables.SetShortfallPolicyRequest, call: Call
     ) -> receivables.SetShortfallPolicyResponse:
         """Passed on."""
-        return await _pass_on(self._owed.SetShortfallPolicy, request, call)
+        return await pass_on(self._owed.SetShortfallPolicy, request, call)
 
     @rpc(roles=EVERY_ROLE, deadline=True)
     async def settle_receivable(
         self, request: receivables.SettleReceivableRequest, call: Call
     ) -> receivables.SettleReceivableResponse:
         """Passed on."""
-        return await _pass_on(self._owed.SettleReceivable, request, call)
+        return await pass_on(self._owed.SettleReceivable, request, call)
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def list_receivables(
         self, request: receivables.ListReceivablesRequest, call: Call
     ) -> receivables.ListReceivablesResponse:
         """Passed on."""
-        return await _pass_on(self._owed.ListReceivables, request, call)
+        return await pass_on(self._owed.ListReceivables, request, call)
 
 
 class WalletOperatorFrontDoor:
@@ -170,34 +170,35 @@ class WalletOperatorFrontDoor:
         self, request: operators.SetPartnerProfileRequest, call: Call
     ) -> operators.SetPartnerProfileResponse:
         """Passed on."""
-        return await _pass_on(self._orders.SetPartnerProfile, request, call)
+        return await pass_on(self._orders.SetPartnerProfile, request, call)
 
     @rpc(roles=EVERY_ROLE)
     async def get_partner_profile(
         self, request: operators.GetPartnerProfileRequest, call: Call
     ) -> operators.GetPartnerProfileResponse:
         """Passed on."""
-        return await _pass_on(self._orders.GetPartnerProfile, request, call)
+        return await pass_on(self._orders.GetPartnerProfile, request, call)
 
     @rpc(roles=EVERY_ROLE)
     async def list_unresolved(
         self, request: operators.ListUnresolvedRequest, call: Call
     ) -> operators.ListUnresolvedResponse:
         """Passed on."""
-        return await _pass_on(self._orders.ListUnresolved, request, call)
+        return await pass_on(self._orders.ListUnresolved, request, call)
 
     @rpc(roles=EVERY_ROLE, deadline=True)
     async def resolve_movement(
         self, request: operators.ResolveMovementRequest, call: Call
     ) -> operators.ResolveMovementResponse:
         """Passed on."""
-        return await _pass_on(self._orders.ResolveMovement, request, call)
+        return await pass_on(self._orders.ResolveMovement, request, call)
 
 
-async def _pass_on(
+async def pass_on(
     method: grpc.aio.UnaryUnaryMultiCallable[_Request, _Response], request: _Request, call: Call
 ) -> _Response:
-    """Call the wallet as the caller called us. Raises PassedOn; Refused where it did not answer."""
+    """Call the service behind as the caller called us. Raises PassedOn; Refused where it did not
+    answer."""
     metadata = [("authorization", call.authorization), ("accept-language", call.language)]
     if call.traceparent:
         metadata.append(("traceparent", call.traceparent))

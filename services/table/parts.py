@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 
+from sabot.limits.v1 import limits_service_pb2
 from sabot.partner.v1 import partner_service_pb2
 from sabot.table.v1 import correction_service_pb2, odds_service_pb2, operator_service_pb2
 from sabot.wallet.v1 import (
@@ -29,6 +30,7 @@ from services.table.front_door import (
     WalletFrontDoor,
     WalletOperatorFrontDoor,
 )
+from services.table.limits_front_door import LimitsFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.projection import TableProjection
@@ -90,6 +92,13 @@ def parts(settings: ServiceSettings) -> Parts:
                     WalletOperatorFrontDoor(channel),
                 ),
             ]
+        if settings.limits_address:
+            served.append(
+                (
+                    limits_service_pb2.DESCRIPTOR.services_by_name["LimitsService"],
+                    LimitsFrontDoor(grpc.aio.insecure_channel(settings.limits_address)),
+                )
+            )
         return served
 
     risk = Risk(ThreadPoolExecutor(max_workers=1, thread_name_prefix="odds"))

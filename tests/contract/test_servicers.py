@@ -39,6 +39,7 @@ from services.shoe.floor_servicer import FloorServicer
 from services.shoe.servicer import ShoeServicer
 from services.table.correction_servicer import CorrectionServicer
 from services.table.front_door import LedgerFrontDoor, ReceivableFrontDoor, WalletFrontDoor
+from services.table.limits_front_door import LimitsFrontDoor
 from services.table.odds_servicer import OddsServicer
 from services.table.operator_servicer import TableOperatorServicer
 from services.table.servicer import PartnerServicer
@@ -58,6 +59,7 @@ SERVED: list[tuple[Any, str, type]] = [
     (ledger_service_pb2, "LedgerService", LedgerServicer),
     (ledger_service_pb2, "LedgerService", LedgerFrontDoor),
     (limits_service_pb2, "LimitsService", LimitsServicer),
+    (limits_service_pb2, "LimitsService", LimitsFrontDoor),
     (rules_service_pb2, "RulesService", RulesServicer),
     (shoe_service_pb2, "ShoeService", ShoeServicer),
     (floor_service_pb2, "FloorService", FloorServicer),
@@ -139,8 +141,8 @@ def test_a_method_takes_and_gives_what_its_proto_says(
 @pytest.mark.parametrize(("servicer", "method"), METHODS)
 def test_a_method_is_open_to_whom_its_proto_says(servicer: type, method: MethodDescriptor) -> None:
     access: Access = getattr(servicer, method_name(method.name)).__sabot_access__
-    if servicer in {WalletFrontDoor, LedgerFrontDoor}:
-        assert access.partners  # the wallet itself says who may
+    if servicer in {WalletFrontDoor, LedgerFrontDoor, LimitsFrontDoor}:
+        assert access.partners  # the service behind says who may
         assert access.roles == EVERY_ROLE
     elif servicer is ReceivableFrontDoor:
         assert access.partners == (method.name == "ListReceivables")

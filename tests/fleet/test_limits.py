@@ -24,7 +24,7 @@ from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.cli.main import app
 from services.cli.uuid7 import uuid7
 from tests.fleet.clients import CALL_S, Partner, RefusedError, money, reason_of, table_spec
-from tests.fleet.running import Inside, inside
+from tests.fleet.running import Inside, inside, on_one_server
 
 DAY_S = 86_400
 
@@ -134,6 +134,31 @@ async def test_lim_7_deposits_limits_exclusion_and_what_support_sees(tmp_path: P
         seen = await support.protection()
         assert seen.at_stake_minor == 0
         await here.ledger()
+
+
+@pytest.mark.long
+async def test_limits_are_reached_at_the_partners_one_endpoint(tmp_path: Path) -> None:
+    """Each service is a process of its own; the front door passes on what is asked of limits."""
+    async with on_one_server(tmp_path) as running:
+        north = running.partner("north")
+        await north.open_account("a1", 1_000)
+        calls: Any = limits_service_pb2_grpc.LimitsServiceStub(north.servers.channel)
+        more: dict[str, Any] = {"metadata": north.metadata, "timeout": CALL_S}
+        request = service.ExcludeRequest(
+            request_id=uuid7(),
+            account_id="a1",
+            kind=protection.EXCLUSION_KIND_COOL_OFF,
+            term_s=DAY_S,
+            reason="asked for by its holder",
+        )
+        told = await calls.Exclude(request, **more)
+        again = await calls.Exclude(request, **more)
+        assert (again.until, again.replayed) == (told.until, True)
+        with pytest.raises(RefusedError) as caught:
+            await north.deposit("a1", 100)
+        assert caught.value.reason == "COOLING_OFF"
+        seen = await calls.GetProtection(service.GetProtectionRequest(account_id="a1"), **more)
+        assert seen.exclusion == protection.EXCLUSION_KIND_COOL_OFF
 
 
 WRONG_AMOUNTS = [

@@ -135,8 +135,9 @@ class LocalCell:
         for server in self.of("nats"):
             for name, port in server.workload.ports.items():
                 text = text.replace(f"{server.name}.nats:{port}", f"{HOST}:{server.ports[name]}")
-        wallets = ",".join(f"{HOST}:{wallet.ports['calls']}" for wallet in self.of("wallet"))
-        text = text.replace("dns:///wallet:7400", f"ipv4:{wallets}")
+        for service in ("wallet", "limits"):
+            behind = ",".join(f"{HOST}:{one.ports['calls']}" for one in self.of(service))
+            text = text.replace(f"dns:///{service}:7400", f"ipv4:{behind}")
         if self.database is not None:
             text = text.replace("postgres-rw:5432", f"{HOST}:{self.database.port}")
         text = text.replace("http://collector.monitoring:4317", "")  # none runs here

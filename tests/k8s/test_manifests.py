@@ -267,6 +267,7 @@ def test_calls_about_accounts_find_the_wallets_and_addresses_are_those_of_servic
     objects = rendered(PRODUCTION)
     table = workload(objects, "table").env
     assert table["SABOT_WALLET_ADDRESS"] == "dns:///wallet:7400"
+    assert table["SABOT_LIMITS_ADDRESS"] == "dns:///limits:7400"
     wallet = named(objects, "Service", "wallet")["spec"]
     assert [port["port"] for port in wallet["ports"]] == [7400]
     for one in of_kind(objects, "Service"):
@@ -461,6 +462,7 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
         ("streams", "nats", "client"),
         ("nats", "nats", "route"),
         ("table", "wallet", "calls"),
+        ("table", "limits", "calls"),
         ("outside", "table", "calls"),
     }
     if folder == PRODUCTION:
