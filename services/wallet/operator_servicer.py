@@ -10,6 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from sabot.money.v1.money_pb2 import Money
 from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as partner_wallet
+from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import partner_profile_pb2 as profiles
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from sabot.wallet.v1 import wallet_operator_service_pb2 as operators
@@ -29,6 +30,7 @@ from services.kernel.errors import UNEXPECTED_OUTCOME, Refused
 from services.kernel.tokens import Role
 from services.refusals.seamless import rejected
 from services.wallet.domain.seamless_confirming import is_called, is_stuck, safe_actions
+from services.wallet.domain.seamless_corrections import is_correction
 from services.wallet.domain.seamless_state import (
     Movement,
     MovementKind,
@@ -44,6 +46,7 @@ _RESOLVED = frozenset(
     (
         seamless.MovementConfirmed,
         seamless.MovementWrittenOff,
+        corrections.ReceivableSettled,
         seamless.MovementRetried,
         seamless.SeamlessOrderRejected,
     )
@@ -198,6 +201,11 @@ def shown_as(transaction: str, movement: Movement) -> operators.UnresolvedMoveme
 
 def advice_of(movement: Movement) -> str:
     """What a person should do, in one sentence."""
+    if is_correction(movement):
+        return (
+            "The account owes the amount until it is taken. Call again, or mark it done once the "
+            "partner has collected it another way."
+        )
     if movement.kind is MovementKind.DEBIT:
         return "Nothing: the round decides about it within two seconds of the end of betting."
     match movement.standing:

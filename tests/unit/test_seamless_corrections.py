@@ -20,6 +20,7 @@ from tests.unit.seamless_facts import (
     ledger,
     movement,
     reply,
+    resolve,
     seamless_partner,
     unknown,
 )
@@ -106,3 +107,17 @@ def test_a_contradictory_answer_is_an_alarm_and_the_debit_stays() -> None:
     odd = reply(game, transaction, seamless.REPLY_OUTCOME_CONTRADICTORY)
     game.when(odd).then_only(seamless.MovementDisputed)
     assert movement(game, transaction).amount_minor == owed(game) == 500
+
+
+def test_an_operator_says_that_a_debit_was_collected_another_way() -> None:
+    game = seamless_partner(A, reversal_after_settlement=True).given(corrected(500, 0))
+    (transaction,) = game.state.seamless.movements
+    off = resolve(70, transaction, seamless.MOVEMENT_ACTION_WRITE_OFF)
+    game.when(off).then_only(seamless.SeamlessOrderRejected)
+    again = resolve(71, transaction, seamless.MOVEMENT_ACTION_RETRY)
+    game.when(again).then_only(seamless.MovementRetried)
+    done = resolve(72, transaction, seamless.MOVEMENT_ACTION_MARK_DONE)
+    game.when(done).then_only(corrections.ReceivableSettled)
+    assert owed(game) == 0
+    assert not game.state.seamless.movements
+    assert balanced(game)

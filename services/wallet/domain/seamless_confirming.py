@@ -16,7 +16,11 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Event
-from services.wallet.domain.seamless_corrections import decide_correction_debit, is_correction
+from services.wallet.domain.seamless_corrections import (
+    collected,
+    decide_correction_debit,
+    is_correction,
+)
 from services.wallet.domain.seamless_debits import (
     ANSWER_US,
     decide_debit,
@@ -126,6 +130,8 @@ def safe_actions(movement: Movement) -> tuple[seamless.MovementAction.ValueType,
         seamless.MOVEMENT_ACTION_MARK_DONE,
         seamless.MOVEMENT_ACTION_WRITE_OFF,
     )
+    if is_correction(movement):
+        return (retry, done)
     if movement.kind is MovementKind.DEBIT:
         return (retry,)
     match movement.standing:
@@ -169,6 +175,8 @@ def resolve(state: SeamlessState, event: Event, body: seamless.ResolveMovement) 
             return rejected(body.request_id, seamless.SEAMLESS_REFUSAL_STILL_DECIDING)
         return rejected(body.request_id, seamless.SEAMLESS_REFUSAL_NOT_REFUSED)
     match body.action:
+        case seamless.MOVEMENT_ACTION_MARK_DONE if is_correction(movement):
+            return collected(body.transaction_id, movement, body.request_id)
         case seamless.MOVEMENT_ACTION_MARK_DONE:
             return confirmed(
                 body.transaction_id, movement, request_id=body.request_id, reason=body.reason

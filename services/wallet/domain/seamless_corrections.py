@@ -97,20 +97,26 @@ def correction_debit_is_ordered(
     )
 
 
+def collected(
+    transaction: str, movement: Movement, request_id: str = ""
+) -> corrections.ReceivableSettled:
+    """The partner has taken what the account owed; `request_id`: an operator says so."""
+    return corrections.ReceivableSettled(
+        request_id=request_id,
+        partner_id=movement.partner,
+        account_id=movement.account_id,
+        currency_code=movement.currency_code,
+        amount_minor=movement.amount_minor,
+        at_partner=True,
+        transaction_id=transaction,
+    )
+
+
 def decide_correction_debit(body: seamless.RecordReply, movement: Movement) -> Sequence[Message]:
     """The partner answered. Nothing that it left open ends the debit: it is asked again."""
     match body.outcome:
         case seamless.REPLY_OUTCOME_DONE:
-            return [
-                corrections.ReceivableSettled(
-                    partner_id=movement.partner,
-                    account_id=movement.account_id,
-                    currency_code=movement.currency_code,
-                    amount_minor=movement.amount_minor,
-                    at_partner=True,
-                    transaction_id=body.transaction_id,
-                )
-            ]
+            return [collected(body.transaction_id, movement)]
         case seamless.REPLY_OUTCOME_DECLINED:
             return [
                 corrections.CorrectionDebitDeclined(
