@@ -233,6 +233,8 @@ def _violation(one: limits.Violation) -> str:
         told += f": {one.would_be_minor}"
     elif one.allowed_minor or one.would_be_minor:
         told += f": {one.would_be_minor}, allowed {one.allowed_minor}"
+    if one.scope:
+        told += f" ({' '.join(filter(None, (_enum(one, 'scope'), one.scope_id)))})"
     return told
 
 

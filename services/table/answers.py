@@ -127,8 +127,11 @@ def _asked(rules: TableSpec | None, bets: Sequence[bet_pb2.Bet]) -> Asked:
     return found
 
 
-def acted(told: Told, facts: Facts, seat: partners.Seat | None) -> partners.ActResponse:
-    """The response to Act, with the seat as it is shown. Raises Refused."""
+def acted(
+    told: Told, facts: Facts, seat: partners.Seat | None, extra_minor: int = 0
+) -> partners.ActResponse:
+    """The response to Act, with the seat as it is shown. Raises Refused. `extra_minor`: the further
+    stake that was asked for, where the caller named it."""
     response = partners.ActResponse(
         seat=seat, position=position_message(told.position), replayed=told.replayed
     )
@@ -141,7 +144,8 @@ def acted(told: Told, facts: Facts, seat: partners.Seat | None) -> partners.ActR
         case wallets.StakeDeclined():
             raise declined(told.body.decline, facts)
         case limits.BetsRefused():
-            raise limits_refused(told.body.violations, facts)
+            asked: Asked = {("double", ""): extra_minor} if extra_minor else {}
+            raise limits_refused(told.body.violations, facts, asked)
         case tables.ActionRejected():
             raise table_refused(told.body.refusal, facts)
         case _:

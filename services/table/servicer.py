@@ -249,7 +249,7 @@ class PartnerServicer:
             failed=DECISION_FAILED,
         )
         seat = self._tables.seat(request.table_id, request.round_id, request.seat)
-        return acted(told, _bet_facts(request), seat)
+        return acted(told, _bet_facts(request), seat, request.extra.minor_units)
 
     @rpc(partners=True, deadline=True)
     async def withdraw_bets(
