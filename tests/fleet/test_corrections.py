@@ -4,8 +4,9 @@ wrong number that was paid (OPS-01), a round voided before and after it was sett
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from sabot.table.v1 import correction_service_pb2 as corrections
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import operator_service_pb2 as operators
 from sabot.wallet.v1 import receivable_service_pb2 as receivables
-from sabot.wallet.v1 import receivable_service_pb2_grpc
+from sabot.wallet.v1 import receivable_service_pb2_grpc, wallet_operator_service_pb2_grpc
+from sabot.wallet.v1 import wallet_operator_service_pb2 as wallet_operators
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.cli.demo_games import floor_tables
 from services.cli.fleet import connect, fleet
@@ -35,7 +37,9 @@ from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
 from tests.fleet.clients import CALL_S, PATIENCE_S, Partner, money, reason_of
 from tests.fleet.ledger import read_events
+from tests.fleet.partner_wallet_process import WalletProcess, opened
 from tests.fleet.test_floor import AGAINST, WHEEL, Floor, by_hand, until_called
+from tests.unit.seamless_facts import profile
 
 Outcome = events.CorrectedOutcome
 PROPOSER, APPROVER = "operator:sam", "operator:rosa"
@@ -355,3 +359,50 @@ async def corrected_by_commands(hall: Corrected, round_id: str) -> None:
     assert (code, name in shown) == (0, True)
     code, shown = await sabot("preview", round_id, "--void")
     assert (code, "has come to this already" in shown) == (1, True)
+
+
+async def test_a_seamless_partners_account_gives_back_and_gets_at_the_partner(
+    tmp_path: Path,
+) -> None:
+    there = tmp_path / "partner"
+    there.mkdir()
+    async with corrected_hall(tmp_path / "data") as hall:
+        keys = hall.running.data / "call_keys.json"
+        with WalletProcess(there, *opened(["ann:EUR:10000"]), partner="north", keys=keys) as theirs:
+            stub: Any = wallet_operator_service_pb2_grpc.WalletOperatorServiceStub(
+                hall.north.servers.channel
+            )
+            told = profile(address=theirs.address, reversal_after_settlement=True)
+            order = wallet_operators.SetPartnerProfileRequest(
+                request_id=uuid7(), partner_id="north", profile=told, reason="certified"
+            )
+            await stub.SetPartnerProfile(order, **hall.as_(PROPOSER))
+            opening = wallets.OpenAccountRequest(
+                request_id=uuid7(), account_id="ann", currency_code="EUR"
+            )
+            await hall.north.wallet.OpenAccount(
+                opening, metadata=hall.north.metadata, timeout=CALL_S
+            )
+            round_id = await hall.boss.open_round(WHEEL)
+            await hall.stake(round_id, "ann", ("red", "", 5_000))
+            await hall.result(round_id, 1)
+            await until_there(theirs, 15_000)
+            for outcome, left in ((spin(2), 5_000), (Outcome(voided=True), 10_000)):
+                done = await hall.approve(await hall.propose(round_id, outcome))
+                assert done.state == corrections.CORRECTION_STATE_POSTED
+                await until_there(theirs, left)
+            owing = await hall.receivables.ListReceivables(
+                receivables.ListReceivablesRequest(), **hall.as_(PROPOSER)
+            )
+            assert list(owing.receivables) == []
+
+
+async def until_there(theirs: WalletProcess, minor: int) -> None:
+    """Wait until ann has so much at the partner."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with closing(sqlite3.connect(theirs.books)) as books:
+                (row,) = books.execute("SELECT balance_minor FROM accounts").fetchall()
+            if row[0] == minor:
+                return
+            await asyncio.sleep(0.05)
