@@ -29,8 +29,9 @@ from services.simulator.virtual_time import run_virtual
 from services.table.correction_queries import CorrectionQueries
 from services.table.projection import TableProjection
 from services.table.projection_queries import SqlTableQueries
+from tests.fleet.small_cell import PARTNER
 from tests.unit.projecting import ON_BOTH, url_of
-from tests.unit.test_corrections_cell import PARTNER, SAM, VOID, Correcting
+from tests.unit.test_corrections_cell import SAM, VOID, Correcting
 
 pytestmark = ON_BOTH
 WAIT_S = 20.0
