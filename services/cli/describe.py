@@ -22,6 +22,7 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import events_pb2 as wallets
+from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.cli.readable import enum_name, readable_message
 from services.games.blackjack import is_blackjack, total
 from services.games.registry import ACES
@@ -64,6 +65,14 @@ def describe(body: Message) -> str:
         case wallets.PayoutPosted():
             kept = f", commission {body.commission_minor}" if body.commission_minor else ""
             return f"{body.account_id}: stake {body.stake_minor}, payout {body.payout_minor}{kept}"
+        case (
+            seamless.DebitOrdered()
+            | seamless.CreditOrdered()
+            | seamless.RollbackOrdered()
+            | seamless.RecordReply()
+            | seamless.MovementConfirmed()
+        ):
+            return _at_partner(body)
         case settlements.BetsSettled():
             return f"{body.account_id}: {', '.join(map(_settled, body.bets))}"
         case settlements.RoundSettled():
@@ -181,6 +190,37 @@ def _look(body: shoes.CheckHole | shoe_floor.RecordPeek | shoes.HoleChecked) -> 
             return f"{body.shoe_id}: it makes {told} ({_request(body)}, {source}{device})"
         case _:
             return told if body.source == shoes.CARD_SOURCE_VIRTUAL else f"{told} ({source})"
+
+
+def _at_partner(
+    body: seamless.DebitOrdered
+    | seamless.CreditOrdered
+    | seamless.RollbackOrdered
+    | seamless.RecordReply
+    | seamless.MovementConfirmed,
+) -> str:
+    """What a partner's wallet is asked for, what it said, and what that ends."""
+    if isinstance(body, seamless.RecordReply):
+        return _reply(body)
+    if isinstance(body, seamless.MovementConfirmed):
+        who = f" ({_request(body)}: {body.reason})" if body.request_id else ""
+        return f"{body.account_id}: {body.amount_minor} [{body.transaction_id[:8]}]{who}"
+    of = ""
+    if isinstance(body, seamless.RollbackOrdered):
+        of = f" of {body.debit_transaction_id[:8]}"
+    elif isinstance(body, seamless.CreditOrdered) and body.debit_transaction_ids:
+        of = f" for {', '.join(one[:8] for one in body.debit_transaction_ids)}"
+    what = f"{body.amount_minor} {_enum(body, 'reason')}"
+    return f"{body.account_id}: {what} [{body.transaction_id[:8]}]{of}"
+
+
+def _reply(body: seamless.RecordReply) -> str:
+    """What came back."""
+    whys = ("debit_decline", "credit_refusal", "rollback_refusal")
+    told = [_enum(body, why) for why in whys if getattr(body, why)]
+    why = "".join(f" {one}" for one in (*told, body.problem) if one)
+    again = f", {body.calls} calls" if body.calls > 1 else ""
+    return f"{body.account_id}: {_enum(body, 'outcome')}{why} [{body.transaction_id[:8]}]{again}"
 
 
 def _request(body: Any) -> str:

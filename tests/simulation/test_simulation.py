@@ -14,8 +14,9 @@ from services.simulator.simulation import SeedResult, run_seed
 from tests.simulation.correction_mutations import MUTATIONS as CORRECTION_MUTATIONS
 from tests.simulation.game_mutations import GAME_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
+from tests.simulation.seamless_mutations import SEAMLESS_MUTATIONS
 
-ALL_MUTATIONS = {**MUTATIONS, **GAME_MUTATIONS, **CORRECTION_MUTATIONS}
+ALL_MUTATIONS = {**MUTATIONS, **GAME_MUTATIONS, **CORRECTION_MUTATIONS, **SEAMLESS_MUTATIONS}
 
 SHORT = range(1, 13)
 """Seeds of the short campaign."""
