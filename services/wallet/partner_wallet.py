@@ -138,6 +138,8 @@ class PartnerWallets:
         self._balances: OrderedDict[tuple[str, str], int | None] = OrderedDict()
         self._calls_of: dict[tuple[str, str], int] = {}
         """Calls under way by account."""
+        self._mixed: set[tuple[str, str]] = set()
+        """Accounts of which several are, or just were."""
         self._overdue: set[str] = set()
         self._metrics: _Measured | None = None
 
@@ -323,13 +325,16 @@ class PartnerWallets:
         key = (partner, account_id)
         self._calls_of[key] = self._calls_of.get(key, 0) + 1
         if self._calls_of[key] > 1:
-            self._balances.pop(key, None)  # Which of two told it last, nobody knows.
+            # Which of several told the balance last, nobody knows.
+            self._mixed.add(key)
+            self._balances[key] = None
         try:
             yield
         finally:
             self._calls_of[key] -= 1
             if not self._calls_of[key]:
                 del self._calls_of[key]
+                self._mixed.discard(key)
 
     async def _checked(
         self, partner: str, profile: PartnerProfile, transaction: str, movement: Movement
@@ -338,13 +343,13 @@ class PartnerWallets:
         says yes and takes nothing would have winnings paid for stakes that nobody staked."""
         key = (partner, movement.account_id)
         debits = _is_stake(movement)
-        if debits and key not in self._balances and self._calls_of[key] == 1:
+        if debits and key not in self._balances:
             told = await self._caller.balance(partner, profile, movement.account_id)
             fits = told is not None and told[0] == movement.currency_code
             self._balances[key] = told[1] if told is not None and fits else None
         before = self._balances.get(key)
         verdict = await self._caller.carry_out(partner, profile, transaction, movement)
-        alone = key in self._balances and self._calls_of[key] == 1
+        alone = key not in self._mixed
         after = verdict.balance_minor
         if (
             debits

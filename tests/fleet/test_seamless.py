@@ -44,10 +44,10 @@ RESTART_S = 10.0
 
 
 class Orders:
-    """An operator at the wallet's own address."""
+    """An operator at the front door, which passes on what is the wallet's."""
 
     def __init__(self, running: Running) -> None:
-        self._channel = grpc.aio.insecure_channel(f"127.0.0.1:{running.fleet.child('wallet').port}")
+        self._channel = grpc.aio.insecure_channel(running.fleet.address)
         self._stub: Any = operators_grpc.WalletOperatorServiceStub(self._channel)
         token = running.fleet.tokens["operator:sam"]
         self._call = {"timeout": CALL_S, "metadata": (("authorization", f"Bearer {token}"),)}

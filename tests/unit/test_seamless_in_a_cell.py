@@ -369,3 +369,33 @@ def test_what_a_process_ordered_before_it_died_is_carried_out_by_the_next() -> N
         await asyncio.gather(second, return_exceptions=True)
 
     told(story)
+
+
+def test_several_calls_at_once_make_no_balance_suspicious() -> None:
+    """A stake and a payout of the same amount cross: the balance is as it was, and rightly so."""
+
+    async def story(cell: SmallCell, there: PartnerInMemory, store: MemoryStore) -> None:
+        del store
+
+        async def slowly(method: str, movement: Movement) -> Verdict | None:
+            del method, movement
+            await asyncio.sleep(cell.random.uniform(0.0, 0.05))
+            return None
+
+        there.before = there.after = slowly
+        round_id = await cell.open_round()
+        for _ in range(15):
+            one, two = await asyncio.gather(
+                cell.bet(round_id, "ann", ("tie", 100)), cell.bet(round_id, "ann", ("tie", 100))
+            )
+            assert isinstance(one, wallet.StakeReserved)
+            assert isinstance(two, wallet.StakeReserved)
+            back = [bet.bet_id for bet in one.bets]
+            again, _ = await asyncio.gather(
+                cell.bet(round_id, "ann", ("tie", 100)), cell.withdraw(round_id, "ann", *back)
+            )
+            assert isinstance(again, wallet.StakeReserved)
+        assert cell.alarms == []
+        await cell.close_betting(round_id)
+
+    told(story)
