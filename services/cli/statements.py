@@ -36,11 +36,16 @@ def ledger_of(state: WalletState) -> dict[str, int]:
 def advanced(ledger: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:
     """The balances after some events."""
     found = dict(ledger)
+    advance(found, events)
+    return found
+
+
+def advance(ledger: dict[str, int], events: Iterable[Event]) -> None:
+    """Change balances by some events, in place."""
     for event in events:
         if not event.is_input and event.service == "wallet":
             for leg in postings(event.body, event.partner):
-                found[leg.ledger_account] = found.get(leg.ledger_account, 0) + leg.minor
-    return found
+                ledger[leg.ledger_account] = ledger.get(leg.ledger_account, 0) + leg.minor
 
 
 @dataclass(slots=True)

@@ -6,22 +6,19 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
-from services.cli.capsule import tables_of
-from services.cli.cell_states import core_states, states_near
 from services.cli.inspect_state import PositionUnknown
 from services.cli.log_source import NoLog
 from services.cli.playthrough import Playthrough, playthrough, playthrough_from
-from services.cli.statements import ledger_of
 from services.console.history import History, RoundNote
 from services.events import event_types
 from services.kernel import telemetry
 from services.kernel.accepted import read_accepted
 from services.kernel.event import Event
 from services.kernel.log import Log, LogMessage, LogUnavailable
-from services.kernel.reader import LogBroken
+from services.kernel.reader import LogBroken, LogReader
 from services.kernel.recovery import entries_until
 from services.kernel.telemetry_names import CONSOLE_FOLLOWS
 
@@ -72,7 +69,7 @@ class Archive:
     # ---- rounds --------------------------------------------------------------------------------
 
     async def playthrough(self, round_id: str) -> Playthrough:
-        """A round with all its events, from as near before it as a snapshot lets it be read.
+        """A round with all its events, read from as near before it as there is a mark.
         Raises RoundUnknown, LogBroken, LogUnavailable, NoLog."""
         note = self.history.rounds.get(round_id)
         kept = self._read.get(round_id)
@@ -90,25 +87,16 @@ class Archive:
         log = await self.log()
         accepted = self.accepted()
         until = note.last if note is not None else 0
-        if note is None or not self._has_snapshot_before(note.first):
+        mark = self.history.mark_before(note.first) if note is not None else None
+        if mark is None:
             return await playthrough(log, round_id, accepted, until=until)
         until = until or await self.last_sequence()
-        near = await states_near(
-            log, note.first, self.data, accepted, _no_progress, ("table", "wallet")
-        )
-        states: dict[str, Any] = core_states(near.replicas)
+        reader = LogReader(self.cell, self.types, deepcopy(mark.reader), accepted)
         events: list[Event] = []
-        async for entries in entries_until(log, near.reader, until):
+        async for entries in entries_until(log, reader, until):
             events += (event for entry in entries for event in entry.events)
             await asyncio.sleep(0)
-        return playthrough_from(
-            events, round_id, ledger_of(states["wallet"]), tables_of(states["table"])
-        )
-
-    def _has_snapshot_before(self, sequence: int) -> bool:
-        folder = self.data / "snapshots"
-        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        return any(name.isdigit() and int(name) < sequence for name in names)
+        return playthrough_from(events, round_id, mark.ledger, mark.opened)
 
     async def entry(self, sequence: int) -> LogMessage:
         """One entry as it is stored. Raises PositionUnknown, LogUnavailable, NoLog."""
@@ -169,7 +157,3 @@ class Archive:
     async def close(self) -> None:
         """Let go of the log."""
         await self._let_go()
-
-
-def _no_progress(done: int, whole: int, events: int) -> None:
-    """Nobody looks on."""

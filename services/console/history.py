@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
 from sabot.audit.v1 import events_pb2 as audit
@@ -16,14 +17,21 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.skim import Skimmed, SkimmedEntry, SkimReader
+from services.cli.statements import advance
 from services.console.tally import Tallies
 from services.kernel.entry import EventTypes
 from services.kernel.log import Log
+from services.kernel.reader import ReaderState
 from services.kernel.recovery import read_message
 
 MOST_ROUNDS = 50_000
 """Rounds whose places are kept; older ones are looked for in the log."""
 SHOWN_SEALS = 50
+MARK_EVERY = 500
+"""Entries between places that a round may be read from: read within a tenth of a second."""
+MOST_MARKS = 128
+MOST_BALANCES = 2_000_000
+"""Balances kept in all marks together: the more accounts there are, the fewer marks."""
 MOST_ACCOUNTS = 500
 
 
@@ -56,6 +64,22 @@ class SealNote:
     sequence: int
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is needed to read on from an entry as if all before it had been read."""
+
+    reader: ReaderState
+    ledger: Mapping[str, int]
+    """All balances behind it."""
+    opened: Mapping[str, tables.TableOpened]
+    """By table, the rules in force."""
+
+    @property
+    def sequence(self) -> int:
+        """The last entry that is in it."""
+        return self.reader.sequence
+
+
 class History:
     """See the module."""
 
@@ -67,6 +91,10 @@ class History:
         self.seals: deque[SealNote] = deque(maxlen=SHOWN_SEALS)
         self.accounts: set[tuple[str, str]] = set()
         """(partner, account), the first ones: for a list to choose from."""
+        self.marks: deque[Mark] = deque([self._mark({}, {})])
+        """Oldest first; the first of all is the log's beginning, as long as it is kept."""
+        self._ledger: dict[str, int] = {}
+        self._opened: dict[str, tables.TableOpened] = {}
         self.events = 0
         self.last_us = 0
         """When the newest entry came, log time."""
@@ -105,15 +133,35 @@ class History:
                     entry = SkimmedEntry(
                         read, message.payload, reader.times, reader.state.behaviour
                     )
-                    self.events += len(read.protos)
-                    self._take(entry)
+                    self.take(entry)
                 await asyncio.sleep(0)
         finally:
             await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
 
-    def _take(self, entry: SkimmedEntry) -> None:
+    def take(self, entry: SkimmedEntry) -> None:
+        """The next entry, which this reader has read."""
+        self.events += len(entry.read.protos)
+        self._look_at(entry)
+        if self.sequence - self.marks[-1].sequence >= MARK_EVERY:
+            self.marks.append(self._mark(dict(self._ledger), dict(self._opened)))
+            room = max(2, min(MOST_MARKS, MOST_BALANCES // (len(self._ledger) + 1)))
+            while len(self.marks) > room:
+                self.marks.popleft()
+
+    def mark_before(self, sequence: int) -> Mark | None:
+        """The newest mark behind which an entry still lies ahead; None: they are all later."""
+        found = [mark for mark in self.marks if mark.sequence < sequence]
+        return found[-1] if found else None
+
+    def _mark(self, ledger: Mapping[str, int], opened: Mapping[str, tables.TableOpened]) -> Mark:
+        return Mark(deepcopy(self._reader.state), ledger, opened)
+
+    def _look_at(self, entry: SkimmedEntry) -> None:
         if entry.read.copy:
             return
+        if entry.read.service == "wallet" and not entry.read.is_input:
+            entry.decode(self._types)
+            advance(self._ledger, entry.read.events)
         if entry.read.is_input:
             self._orders(entry)
             return
@@ -140,6 +188,7 @@ class History:
     def _table_opened(self, one: Skimmed) -> None:
         body = tables.TableOpened.FromString(one.proto.body)
         self.tallies.know(body.spec.rule_set)
+        self._opened[body.spec.table_id] = body
 
     def _account_opened(self, one: Skimmed) -> None:
         body = wallets.AccountOpened.FromString(one.proto.body)

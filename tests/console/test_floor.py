@@ -172,6 +172,7 @@ def test_rounds_are_dealt_by_hand_and_supervised_by_somebody_else(
         deal(page, "8h", "kd")
         expect(page.locator(".hand.player .total")).to_have_text("6")
         page.get_by_role("button", name=words["open"]).click()
+        expect(over.locator(f"form[data-order=void] input[value='{by_hand}-2']")).to_be_attached()
         void(over, words)
         # What was said is told as it was said, and nothing of it became part of the page.
         sam.open(f"/rounds/{by_hand}-1")

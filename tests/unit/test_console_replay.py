@@ -12,7 +12,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.playthrough import Playthrough, cards_of, playthrough_from
-from services.cli.skim import SkimmedEntry, SkimReader
+from services.cli.skim import SkimmedEntry
 from services.console.history import History as Followed
 from services.console.replayed import PAID, RETURNED, picture_at
 from services.console.tally import returns_of
@@ -32,7 +32,7 @@ def followed() -> tuple[list[Event], Followed]:
     """Every event, and what the console keeps of them."""
     recorded, types = load(RECORDED), event_types()
     history = Followed(recorded.cell, types, {})
-    reader = SkimReader(recorded.cell, types)
+    reader = history._reader
     events: list[Event] = []
     for message in recorded.messages:
         reader.times = ()
@@ -40,7 +40,7 @@ def followed() -> tuple[list[Event], Followed]:
         entry = SkimmedEntry(read, message.payload, reader.times, reader.state.behaviour)
         entry.decode(types)
         events += read.events
-        history._take(entry)
+        history.take(entry)
     return events, history
 
 
@@ -132,3 +132,20 @@ def test_every_bet_has_the_returns_of_its_fates(name: tuple[str, int]) -> None:
         found = returns_of(rule_set, offer)
         assert found["lost"] == 0
         assert max(found.values()) > 1, offer.bet
+
+
+def test_from_a_mark_a_round_is_read_as_from_the_beginning() -> None:
+    """Positions, balances before and after, and the rules that governed it."""
+    events, history = followed()
+    assert len(history.marks) >= 3
+    for round_id, whole in some_rounds().items():
+        note = history.rounds[round_id]
+        mark = history.mark_before(note.first)
+        assert mark is not None
+        behind = [event for event in events if event.position.sequence > mark.sequence]
+        found = playthrough_from(behind, round_id, mark.ledger, mark.opened)
+        assert found.shown == whole.shown
+        assert found.governed_by == whole.governed_by
+    assert any(
+        history.mark_before(note.first) is not history.marks[0] for note in history.rounds.values()
+    )
