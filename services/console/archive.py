@@ -127,6 +127,22 @@ class Archive:
             await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
         raise LogUnavailable("the log ended before its end")
 
+    async def mentions(self, text: str) -> bool:
+        """Whether an entry holds these bytes at all: a look without decoding anything. Raises
+        LogUnavailable, NoLog."""
+        last, needle = await self.last_sequence(), text.encode()
+        messages = (await self.log()).read(0)
+        try:
+            async for batch in messages:
+                if any(needle in one.payload for one in batch):
+                    return True
+                if batch[-1].sequence >= last:
+                    return False
+                await asyncio.sleep(0)
+        finally:
+            await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+        raise LogUnavailable("the log ended before its end")
+
     # ---- following -----------------------------------------------------------------------------
 
     async def follow(self) -> None:

@@ -38,6 +38,8 @@ async def seek(visit: Visit) -> Response:
     calls = visit.calls
     if any(one.spec.table_id == asked for one in await all_tables(calls)):
         return RedirectResponse(f"/tables/{asked}", 303)
+    if not await visit.desk.archive.mentions(asked):
+        raise Refusal(404, "refused.nothing", asked=asked)
     kinds = ("trace",) if TRACE.fullmatch(asked) else KINDS
     for kind in kinds:
         found = await _events(visit, kind, asked)

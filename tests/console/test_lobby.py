@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.conftest import TABLES, Visit
+from tests.console.conftest import TABLES, Demo, Visit
 
 pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.timeout(300)]
 
@@ -116,3 +120,34 @@ def test_locked_by_hand_it_opens_again_for_the_same_person_only(visit: Visit) ->
         expect(page).to_have_url(re.compile("/tables/demo-1$"))
         page.get_by_role("button", name="Sign out").click()
         expect(page).to_have_url(re.compile("/sign-in"))
+
+
+def test_left_alone_a_page_locks_itself(visit: Visit, demo: Demo) -> None:
+    """With two seconds instead of five minutes, at a console of its own over the same fleet."""
+    environment = {
+        **os.environ,
+        "SABOT_DATA": str(demo.data),
+        "SABOT_CONSOLE_FLEET": demo.fleet,
+        "SABOT_CONSOLE_PORT": "0",
+        "SABOT_CONSOLE_IDLE_S": "2",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "services.console"], env=environment, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["console"]
+        with visit() as sam:
+            sam.expected.append(r"\[object Event\]")  # its live page ends with the session
+            page = sam.page
+            page.goto(f"{address}/sign-in?next=/tables/demo-1")
+            page.fill("input[name=name]", "sam")
+            page.fill("input[name=password]", demo.passwords["sam"])
+            page.click("button.main")
+            page.wait_for_url(re.compile(r"/unlock\?next=(/|%2F)tables(/|%2F)demo-1$"))
+            page.fill("input[name=password]", demo.passwords["sam"])
+            page.click("button.main")
+            page.wait_for_url(re.compile("/tables/demo-1$"))
+    finally:
+        process.terminate()
+        process.communicate()
