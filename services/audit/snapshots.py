@@ -24,6 +24,8 @@ from services.kernel.snapshot import (
 
 EVERY_ENTRIES = 20_000
 """Entries between two snapshots: folding so many takes a few seconds at a start."""
+EVERY_ANSWERS = 50_000
+"""Or so many answers decided again: under load an entry holds tens of them."""
 LOOK_EVERY_S = 1.0
 """How often it looks whether one is due."""
 
@@ -40,12 +42,16 @@ class Snapshots:
 
     async def run(self, process: Process) -> None:
         """Until cancelled."""
-        last = process.started_from
+        last, answers = process.started_from, 0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            behind = process.position.sequence - last
-            if process.ready and process.between_entries and behind >= self._every:
-                last = await self.take_aside(process)
+            decided = process.folding.answers_compared
+            due = (
+                process.position.sequence - last >= self._every
+                or decided - answers >= EVERY_ANSWERS
+            )
+            if due and process.ready and process.between_entries:
+                last, answers = await self.take_aside(process), decided
 
     def take(self, process: Process) -> int:
         """Take a set now and have it named in the log; the entry it stands at."""

@@ -9,8 +9,9 @@ One run measures, on loopback, with this process as the client of all of them:
 each at 1, 32 and 128 calls in flight, in slices that take turns, so that what else the machine does
 hits all three alike. Then the log alone and a cold recovery (see `bench_log`), the fleet's peak of
 memory, bets of a seamless partner's accounts (see `bench_seamless`), big rounds (see
-`bench_settle`), and the games by themselves (see `bench_games`). Between
-slices rounds are settled and projections catch up, uncounted; how far they were behind is shown.
+`bench_settle`), audit's tools on a long log (see `bench_history`), and the games by themselves (see
+`bench_games`). Between slices rounds are settled and projections catch up, uncounted; how far they
+were behind is shown.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any
 from sabot.partner.v1 import partner_service_pb2 as partners
 from services.cli.bench_child import child
 from services.cli.bench_fleet import START_S, Desk, bench_fleet
+from services.cli.bench_history import History, history
 from services.cli.bench_load import (
     TABLE,
     WARM_S,
@@ -45,6 +47,12 @@ from services.kernel import event_loop
 IN_FLIGHT = (1, 32, 128)
 CALLED = ("echo", "place_bets", "sql_baseline")
 GAMES = ("settled_bets_per_s", "core_rounds_per_s", "live_odds_ms")
+HISTORY = (
+    "redecide_events_per_s",
+    "verify_export_vs_hash",
+    "capsule_seconds",
+    "replay_rss_mib",
+)
 BIG_ROUNDS = ("settle_seconds", "other_table_p99_ms", "other_table_p99_ms_voided")
 OTHERS = (
     "log_only_per_s",
@@ -53,6 +61,7 @@ OTHERS = (
     "seamless_per_s",
     *GAMES,
     *BIG_ROUNDS,
+    *HISTORY,
 )
 PARTS = (*CALLED, *OTHERS)
 SLICES = 4
@@ -73,6 +82,14 @@ SQL_SHARE = 1.5
 """Expected of PlaceBets at 128 in flight, against SQL."""
 RECOVERY_PER_S = 50_000
 """Expected of recovery."""
+HISTORY_EVENTS = 1_000_000
+"""Of the log that audit's tools are tried on."""
+TRIAL_HISTORY_EVENTS = 4_000
+"""In a run that is too short to be relied on."""
+REDECIDED_EVENTS = 200_000
+"""Of them are decided again by workers."""
+CAPSULE_S = 1.0
+"""Expected of a capsule of a round in that log, at most."""
 LIVE_ODDS_MS = 20
 """Expected of the odds of all baccarat bets at one composition, at most."""
 
@@ -105,6 +122,7 @@ class Report:
     live_odds_ms: float = 0.0
     seamless_per_s: float = 0.0
     big_rounds: BigRounds | None = None
+    history: History | None = None
     lags_s: list[float] = field(default_factory=list[float])
     load_before: float = 0.0
     took_s: float = 0.0
@@ -138,6 +156,14 @@ class Report:
                 "settle_seconds": {str(count): took for count, took in big.settle_seconds.items()},
                 "other_table_p99_ms": big.settled_p99_ms,
                 "other_table_p99_ms_voided": big.voided_p99_ms,
+            }
+        if self.history is not None:
+            per_s = self.history.redecide_per_s
+            others |= {
+                "redecide_events_per_s": {str(count): value for count, value in per_s.items()},
+                "verify_export_vs_hash": self.history.verify_vs_hash,
+                "capsule_seconds": self.history.capsule_seconds,
+                "replay_rss_mib": self.history.replay_rss_mib,
             }
         told |= {name: value for name, value in others.items() if name in parts}
         told["ratios"] = {
@@ -225,6 +251,11 @@ async def _measure(place: Path, seconds: float, parts: Sequence[str]) -> Report:
     if set(BIG_ROUNDS) & set(parts):
         accounts = BIG_ACCOUNTS if seconds >= FULL_S else TRIAL_ACCOUNTS
         report.big_rounds = await big_rounds(place, accounts, _progress)
+    if set(HISTORY) & set(parts):
+        whole = seconds >= FULL_S
+        long = HISTORY_EVENTS if whole else TRIAL_HISTORY_EVENTS
+        some = REDECIDED_EVENTS if whole else TRIAL_EVENTS
+        report.history = await history(place, long, some, frozenset(parts), _progress)
     if set(GAMES) & set(parts):
         _measure_games(seconds, parts, report)
     report.took_s = time.monotonic() - began
@@ -385,6 +416,8 @@ def _shown(report: Report, parts: Sequence[str], seconds: float) -> list[str]:
         )
     if report.big_rounds is not None:
         lines += _big_rounds_shown(report.big_rounds)
+    if report.history is not None:
+        lines += _history_shown(report.history, parts)
     if report.lags_s:
         lines.append(
             f"projections, when the last bet of a slice was confirmed: {max(report.lags_s):.2f} s "
@@ -408,6 +441,27 @@ def _big_rounds_shown(found: BigRounds) -> list[str]:
         lines.append(
             f"bets at another table while it is {what}: p99 {p99_ms:.1f} ms"
             + _verdict_at_most(p99_ms, OTHER_TABLE_MS)
+        )
+    return lines
+
+
+def _history_shown(found: History, parts: Sequence[str]) -> list[str]:
+    lines = [
+        f"decided again by {count}: {per_s:,.0f} events/s"
+        for count, per_s in found.redecide_per_s.items()
+    ]
+    if "verify_export_vs_hash" in parts:
+        lines.append(f"an export is checked in {found.verify_vs_hash:.1f} times its hashing")
+    if "capsule_seconds" in parts:
+        lines.append(
+            f"a capsule out of {found.events:,} events: {found.capsule_seconds:.2f} s"
+            + _verdict_at_most(found.capsule_seconds, CAPSULE_S)
+        )
+    if "replay_rss_mib" in parts:
+        lines.append(
+            f"replay of {found.events:,} events: {found.replay_events_per_s:,.0f} events/s, "
+            f"{found.replay_rss_mib:,.0f} MiB at most; {found.replay_rss_tenth_mib:,.0f} MiB after "
+            "a tenth of it"
         )
     return lines
 

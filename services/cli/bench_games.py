@@ -114,7 +114,7 @@ def _order(cards: int, shoe: int) -> list[str]:
     return [every[(STRIDE * index + shoe) % cards] for index in range(cards)]
 
 
-class _Dealer(Croupier):
+class Dealer(Croupier):
     """Deals shoe after shoe, and spins and rolls for ever."""
 
     def __init__(self, decks: int) -> None:
@@ -155,7 +155,7 @@ class _Rounds:
 
     def __init__(self, game: str) -> None:
         self.spec = spec_of(Rules(RULE_SETS[game]))
-        self._play = Play(self.spec, _Dealer(self.spec.rule_set.decks))
+        self._play = Play(self.spec, Dealer(self.spec.rule_set.decks))
         self._places = _places(self.spec.rule_set)
         self._seats = self.spec.rule_set.game == rule_set_pb2.GAME_BLACKJACK
         self._next = count()

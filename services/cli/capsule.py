@@ -47,13 +47,12 @@ from services.kernel.snapshot import (
 )
 
 VERSION = 1
-FOLDED_AT_ONCE = 2_000
-"""Entries that are folded while a capsule is made, so that it can tell the digests they come to:
-a second's work. Of more, whoever opens it computes them."""
-
-
-LOOKED_INTO = frozenset({"wallet", "audit"})
-"""Services whose events before an incident matter: balances, and names of states."""
+FOLDED_AT_ONCE = 5_000
+"""Events that are folded while a capsule is made, so that it can tell the digests they come to:
+some tenths of a second's work. Of more, whoever opens it computes them."""
+LOOKED_INTO = frozenset({("wallet", False), ("audit", True)})
+"""What matters of the events before an incident, by service and whether they are inputs: balances,
+and names of states."""
 
 
 @cache
@@ -113,7 +112,7 @@ async def make_capsule(
 
     Raises RoundUnknown, NothingToKeep, LogBroken, LogUnavailable."""
     last = (await log.info(wait_s=5.0)).last_sequence
-    span = await locate(log, wanted, last)
+    span = await locate(log, wanted, last, data)
     taken = await _states_before(log, span.first, data, accepted, progress)
     kept = await _entries(log, taken, span, last, accepted)
     events = [event for one in kept for event in one.read.events]
@@ -212,7 +211,8 @@ async def _entries(
                 times, behaviour = reader.times, reader.state.behaviour
                 one = Kept(message, SkimmedEntry(read, message.payload, times, behaviour))
                 kept.append(one)
-                if read.sequence >= span.first or read.service in LOOKED_INTO:
+                looked_into = (read.service, read.is_input) in LOOKED_INTO
+                if read.sequence >= span.first or looked_into:
                     one.skimmed.decode(types)
                 missing -= set(named_in(read.events, taken.sequence, taken.head))
                 if message.sequence >= last or (message.sequence >= span.last and not missing):
@@ -237,7 +237,7 @@ def named_in(events: Sequence[Event], sequence: int, head: bytes) -> Iterator[tu
 
 def _digests(taken: Taken, kept: list[Kept]) -> dict[str, str]:
     """What the states come to at the end; empty where that takes too long."""
-    if len(kept) > FOLDED_AT_ONCE:
+    if sum(len(one.read.protos) for one in kept) > FOLDED_AT_ONCE:
         return {}
     codec = StateCodec()
     found: dict[str, str] = {}

@@ -77,9 +77,7 @@ async def _begun(
     if data is not None:
         last = (await log.info(wait_s=5.0)).last_sequence
         folder = data / "snapshots"
-        start = await start_for(
-            log, folder, cores, lambda reader: reader.sequence < before, last, accepted
-        )
+        start = await start_for(log, folder, cores, lambda _: True, last, accepted, before)
     reader = reader_at(log, start, accepted)
     if start is None:
         return CellStates([Replica(core, writer="states") for core in CORES], reader)

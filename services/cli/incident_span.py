@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sabot.table.v1 import events_pb2 as tables
@@ -13,9 +14,11 @@ from services.cli.log_source import StoreLog
 from services.cli.moments import Moment
 from services.cli.playthrough import RoundUnknown
 from services.events import event_types
+from services.kernel.embedded import stream_folder
 from services.kernel.entry import EventTypes, NotUnderstood, decode_entry
 from services.kernel.event import Event
 from services.kernel.log import Log, LogMessage, LogUnavailable
+from services.kernel.store_scan import StoreMissing, before_bytes
 
 
 class NothingToKeep(Exception):
@@ -49,12 +52,12 @@ def parted(events: Sequence[Event], span: Span) -> tuple[list[Event], list[Event
     return before, within
 
 
-async def locate(log: Log, wanted: Wanted, last: int) -> Span:
-    """The entries of an incident: from what opened its first round, or its first event. Raises
-    RoundUnknown, NothingToKeep."""
+async def locate(log: Log, wanted: Wanted, last: int, data: Path | None = None) -> Span:
+    """The entries of an incident: from what opened its first round, or its first event. `data`: the
+    folder of the log. Raises RoundUnknown, NothingToKeep."""
     needle = (wanted.round_id or wanted.table_id).encode()
     look = _RoundEnds(wanted.round_id) if wanted.round_id else _TableTime(wanted)
-    after = log.before(needle) if isinstance(log, StoreLog) else 0
+    after = _behind(log, needle, data)
     if after is None:
         return look.span(last)
     messages = log.read(after)
@@ -71,6 +74,21 @@ async def locate(log: Log, wanted: Wanted, last: int) -> Span:
     finally:
         await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
     raise LogUnavailable("the log ended before its end")
+
+
+def _behind(log: Log, needle: bytes, data: Path | None) -> int | None:
+    """Behind which entry the first one stands that holds some bytes; None: none does.
+
+    Where a server has the store open, its files only say where to begin: what is not in them yet is
+    looked for from the beginning, and every entry comes from the server."""
+    if isinstance(log, StoreLog):
+        return log.before(needle)
+    if data is None:
+        return 0
+    try:
+        return before_bytes(stream_folder(data, log.cell), needle) or 0
+    except (OSError, StoreMissing):
+        return 0
 
 
 class _RoundEnds:

@@ -44,12 +44,13 @@ async def prove(
     checkpoint: Path,
     accepted: Mapping[int, bytes],
     progress: Callable[[int, int, int], None],
+    last: int = 0,
 ) -> History:
-    """Decide everything up to the log's end again. Where a checkpoint is there, it goes on from it;
-    when it is interrupted it leaves one, and removes it at its end.
+    """Decide everything up to an entry again; up to the log's end where it is 0. Where a checkpoint
+    is there, it goes on from it; when it is interrupted it leaves one, and removes it at its end.
 
     Raises CheckpointUnusable, LogBroken, LogUnavailable."""
-    last = (await log.info(wait_s=5.0)).last_sequence
+    last = last or (await log.info(wait_s=5.0)).last_sequence
     if not last:
         raise NothingToProve("the log is empty")
     identity = await identity_of(log)

@@ -41,6 +41,8 @@ from services.wallet.domain.state import sums
 MAX_DIFFERENCES = 20
 """Of one service in one piece: after so many it is not decided again any further, since each takes
 a reading of the piece up to there."""
+PIECES_A_PROCESS = 8
+"""At most: so that none waits for long at the end, and few states are in memory."""
 BY_SERVICE = {core.service: core for core in CORES}
 
 
@@ -92,16 +94,16 @@ async def pieces_of(
     processes: int,
     accepted: Mapping[int, bytes] | None = None,
 ) -> list[Piece]:
-    """A history in pieces: at every snapshot that the log names, and by services where there are
-    fewer snapshots than processes."""
+    """A history in pieces: at snapshots that the log names, some for each process, and by services
+    where there are fewer snapshots than processes."""
     places: list[SnapshotSet] = []
-    for one in reversed(SnapshotFolder(folder).sets()):
+    for one in SnapshotFolder(folder).at(spread(folder, last, processes * PIECES_A_PROCESS)):
         try:
             for core in CORES:
                 one.decode(core)
         except SnapshotUnusable:
             continue
-        if one.sequence < last and await is_named(log, one, BY_SERVICE.keys(), last, accepted):
+        if await is_named(log, one, BY_SERVICE.keys(), last, accepted):
             places.append(one)
     groups = min(len(CORES), max(1, -(-processes // (len(places) + 1))))
     names = [core.service for core in CORES]
@@ -121,6 +123,14 @@ async def pieces_of(
                 )
             )
     return pieces
+
+
+def spread(folder: Path, last: int, most: int) -> list[int]:
+    """Where the snapshots before an entry stand, in order; of many, some that lie evenly."""
+    there = [one for one in reversed(SnapshotFolder(folder).sequences()) if one < last]
+    if len(there) <= most:
+        return there
+    return [there[number * len(there) // most] for number in range(most)]
 
 
 async def prove_piece(

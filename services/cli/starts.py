@@ -3,18 +3,17 @@ at the beginning."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from sabot.log.v1 import events_pb2
 from services.audit.snapshots import EVERY_ENTRIES
 from services.cli.cores import CORES
+from services.cli.skim import SkimReader, skim
 from services.events import event_types
 from services.kernel.event import Core
 from services.kernel.log import Log
 from services.kernel.reader import LogBroken, LogReader, ReaderState
-from services.kernel.recovery import entries_until
 from services.kernel.snapshot import (
     SnapshotFolder,
     SnapshotSet,
@@ -35,11 +34,12 @@ async def start_for(
     fits: Callable[[ReaderState], bool],
     last: int,
     accepted: Mapping[int, bytes] | None = None,
+    before: int | None = None,
 ) -> SnapshotSet | None:
     """The newest snapshot that fits, of which these cores' parts can be read, and of which every
     core's part is named in the log by its digest; None: fold from the beginning. `last`: where the
-    log ends."""
-    for one in SnapshotFolder(folder).sets():
+    log ends; `before`: an entry before which it must have been taken: no other is opened."""
+    for one in SnapshotFolder(folder).older(before):
         try:
             reader = reader_of(next(iter(one.raw.values())))
             if one.sequence > last or not fits(reader) or not _is_of_this_release(one):
@@ -66,25 +66,22 @@ async def is_named(
     accepted: Mapping[int, bytes] | None = None,
 ) -> bool:
     """Whether the log says of each service's part that audit took it, at this chain hash."""
-    reader = LogReader(
-        log.cell, event_types(), reader_of(next(iter(snapshots.raw.values()))), accepted
-    )
+    types = event_types()
+    reader = SkimReader(log.cell, types, reader_of(next(iter(snapshots.raw.values()))), accepted)
     head = reader.state.head
     missing = {snapshots.name_of(service) for service in services}
     try:
-        async for entries in entries_until(
-            log, reader, min(last, snapshots.sequence + NAMED_WITHIN)
-        ):
+        async for entries in skim(log, reader, min(last, snapshots.sequence + NAMED_WITHIN)):
             for entry in entries:
-                if entry.service != "audit" or not entry.is_input:
+                if entry.read.service != "audit" or not entry.read.is_input:
                     continue
-                for event in entry.events:
+                entry.decode(types)
+                for event in entry.read.events:
                     body = event.body
                     if isinstance(body, events_pb2.RecordSnapshot) and body.head == head:
                         missing.discard((body.service, body.sequence, body.digest))
             if not missing:
                 return True
-            await asyncio.sleep(0)
     except LogBroken:
         return False  # Of another log; a reading from the beginning names what is broken.
     return False

@@ -81,12 +81,13 @@ def statements(
     """The statements of some accounts, (partner, account), in their order. `ledger`: all balances
     before the events."""
     found = {key: Statement(*key) for key in accounts}
+    by_owner: dict[str, list[str]] = {}
+    for name in ledger:
+        by_owner.setdefault(name.rpartition(":")[0], []).append(name)
     for (partner, account_id), one in found.items():
         for kind in sorted(OWN):
-            prefix = f"{kind.value}:{partner}:{account_id}:"
-            for name, minor in ledger.items():
-                if name.startswith(prefix) and name.count(":") == prefix.count(":"):
-                    one.before[name] = minor
+            for name in by_owner.get(f"{kind.value}:{partner}:{account_id}", ()):
+                one.before[name] = ledger[name]
         one.after = dict(one.before)
     for event in events:
         if event.is_input or event.service != "wallet":

@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import struct
 import sys
+from collections import deque
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, BinaryIO, NamedTuple
@@ -158,35 +159,80 @@ def signed_text(cell: str, size: int, root: bytes, head: bytes) -> bytes:
     return f"sabot log head v1\n{cell}\n{size}\n{root.hex()}\n{head.hex()}\n".encode()
 
 
-class Roots:
-    """The roots of a growing tree at every size, from its nodes: 64 bytes an entry."""
+class Peaks:
+    """The Merkle tree (RFC 6962) over a growing row of leaves: of each whole subtree, its root."""
 
-    def __init__(self) -> None:
-        self._levels: list[bytearray] = [bytearray()]
+    def __init__(self, peaks: list[bytes]) -> None:
+        """`peaks`: by level; empty bytes where there is none."""
+        self._peaks = list(peaks)
+
+    def copy(self) -> Peaks:
+        """As it stands."""
+        return Peaks(self._peaks)
 
     def append(self, sequence: int, head: bytes) -> None:
         """Add the leaf of the next entry."""
         node = sha256(b"\x00" + SEQUENCE.pack(sequence) + head).digest()
-        for level in range(len(self._levels) + 1):
-            if level == len(self._levels):
-                self._levels.append(bytearray())
-            row = self._levels[level]
-            row += node
-            if (len(row) // HASH_BYTES) % 2:
+        for level, peak in enumerate(self._peaks):
+            if not peak:
+                self._peaks[level] = node
                 return
-            node = sha256(b"\x01" + row[-2 * HASH_BYTES :]).digest()
+            node = sha256(b"\x01" + peak + node).digest()
+            self._peaks[level] = b""
+        self._peaks.append(node)
+
+    def root(self) -> bytes:
+        """The root: whole subtrees, joined from the right."""
+        found = b""
+        for peak in self._peaks:
+            if peak:
+                found = sha256(b"\x01" + peak + found).digest() if found else peak
+        return found
+
+
+class Past:
+    """Chain hashes and roots at the last entries; whoever asks for older ones reads the file again.
+    So a log may be as long as it likes."""
+
+    WINDOW = 1 << 16
+    STEP = 1 << 10
+    """Entries between two copies of the peaks: a root takes at most so many hashes more."""
+
+    def __init__(self, cell: str) -> None:
+        self.size = 0
+        self._heads: deque[bytes] = deque([first_head(cell)])
+        """The last one is that at `size`."""
+        self._peaks = Peaks([])
+        self._copies: deque[tuple[int, Peaks]] = deque([(0, Peaks([]))])
+
+    def append(self, head: bytes) -> None:
+        """Add the next entry."""
+        self.size += 1
+        self._heads.append(head)
+        self._peaks.append(self.size, head)
+        if self.size % self.STEP == 0:
+            self._copies.append((self.size, self._peaks.copy()))
+        if len(self._heads) > self.WINDOW + self.STEP:
+            for _ in range(self.STEP):
+                self._heads.popleft()
+            while self._copies[0][0] < self.size - len(self._heads) + 1:
+                self._copies.popleft()
+
+    def has(self, size: int) -> bool:
+        """Whether what stood at this size is kept."""
+        return self._copies[0][0] <= size <= self.size
+
+    def head(self, size: int) -> bytes:
+        """The chain hash at an entry that it has."""
+        return self._heads[size - self.size - 1]
 
     def root(self, size: int) -> bytes:
-        """The root over the first leaves: whole subtrees, joined from the right."""
-        found = b""
-        done = size
-        for level in range(size.bit_length()):
-            if size >> level & 1:
-                index = (done >> level) - 1
-                node = bytes(self._levels[level][index * HASH_BYTES : (index + 1) * HASH_BYTES])
-                found = sha256(b"\x01" + node + found).digest() if found else node
-                done -= 1 << level
-        return found
+        """The root at a size that it has."""
+        at, peaks = next(one for one in reversed(self._copies) if one[0] <= size)
+        peaks = peaks.copy()
+        for sequence in range(at + 1, size + 1):
+            peaks.append(sequence, self.head(sequence))
+        return peaks.root()
 
 
 class _Messages:
@@ -249,28 +295,83 @@ class _Recalled:
                         self.confirmed.setdefault(fact.position.sequence, []).append(fact)
 
 
-def _check_recalled(
-    found: Verified, messages: _Messages, recalled: _Recalled, file: BinaryIO
-) -> None:
+def _check_recalled(found: Verified, messages: _Messages, told: _Recalled, file: BinaryIO) -> None:
     """Read the entries again that confirmed facts name."""
-    if not recalled.confirmed:
+    if not told.confirmed:
         return
     file.seek(0)
     read_start(file)
-    wanted = dict(recalled.confirmed)
+    wanted = dict(told.confirmed)
     for entry in read_entries(file):
         for fact in wanted.pop(entry.sequence, ()):
             _, service, _ = fact.type.split(".", 2)
             events = messages.entry.FromString(entry.payload).events
             at = fact.position.index
-            stands = at < len(events) and (events[at].type, events[at].body) == (
-                fact.type,
-                fact.body,
-            )
-            if not stands or not entry.subject.endswith(f".{service}.out".encode()):
+            same = at < len(events) and (events[at].type, events[at].body) == (fact.type, fact.body)
+            if not same or not entry.subject.endswith(f".{service}.out".encode()):
                 found.fault(entry.sequence, f"a correction rests on {fact.type} here, untrue")
     for sequence in wanted:
         found.fault(sequence, "a correction rests on an entry that is not there")
+
+
+class _Asked(NamedTuple):
+    """What an entry says of the log at an earlier place."""
+
+    at: int
+    entry: int
+    head: bytes
+    seal: Any
+    """None: it is an answer that commits to the chain hash there."""
+
+
+class _Checks:
+    """What entries say of the log before them, held against it."""
+
+    AT_ONCE = 1 << 14
+    """Questions of what is not kept any more that one more reading answers."""
+
+    def __init__(self, found: Verified, file: BinaryIO, trusted: frozenset[bytes]) -> None:
+        self.past = Past(found.cell)
+        self._found = found
+        self._file = file
+        self._trusted = trusted
+        self._late: list[_Asked] = []
+
+    def ask(self, asked: _Asked) -> None:
+        """Check it, now or later."""
+        if self.past.has(asked.at):
+            root = self.past.root(asked.at) if asked.seal is not None else b""
+            self._answer(asked, self.past.head(asked.at), root)
+            return
+        self._late.append(asked)
+        if len(self._late) >= self.AT_ONCE:
+            self.answer_late()
+
+    def answer_late(self) -> None:
+        """Check what asks for what is not kept any more, by reading the file from its beginning."""
+        late, self._late = sorted(self._late, key=lambda one: one.at, reverse=True), []
+        if not late:
+            return
+        back_to = self._file.tell()
+        self._file.seek(0)
+        read_start(self._file)
+        peaks, head, size = Peaks([]), first_head(self._found.cell), 0
+        entries = read_entries(self._file)
+        while late:
+            while late and late[-1].at == size:
+                asked = late.pop()
+                self._answer(asked, head, peaks.root() if asked.seal is not None else b"")
+            if late:
+                size, _, _, _, head = next(entries)
+                peaks.append(size, head)
+        self._file.seek(back_to)
+
+    def _answer(self, asked: _Asked, head: bytes, root: bytes) -> None:
+        if asked.seal is not None:
+            _check_seal(self._found, asked, head, root, self._trusted)
+        elif asked.head != head:
+            what = f"it answers another log than this one has at entry {asked.at}"
+            self._found.fault(asked.entry, what)
 
 
 def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
@@ -280,34 +381,28 @@ def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
     cell, descriptors = read_start(file)
     messages = _Messages(descriptors)
     found = Verified(cell)
-    heads, roots = [first_head(cell)], Roots()
-    recalled = _Recalled(messages)
+    checks, recalled = _Checks(found, file, trusted), _Recalled(messages)
     for entry in read_entries(file):
         expected = found.entries + 1
         if entry.sequence != expected:
             found.fault(expected, f"missing: the file goes on with entry {entry.sequence}")
             break
-        if next_head(heads[-1], entry) != entry.head:
+        if next_head(checks.past.head(found.entries), entry) != entry.head:
             found.fault(expected, "its bytes do not give its chain hash")
             break
-        heads.append(entry.head)
-        roots.append(expected, entry.head)
+        checks.past.append(entry.head)
         found.entries = expected
-        _check_answers(found, messages, entry, heads, roots, trusted, recalled)
-    found.head = heads[-1]
+        _check_answers(found, messages, entry, checks, recalled)
+    found.head = checks.past.head(found.entries)
+    checks.answer_late()
+    found.faults.sort(key=lambda one: one[0])
     if found.right:
         _check_recalled(found, messages, recalled, file)
     return found
 
 
 def _check_answers(
-    found: Verified,
-    messages: _Messages,
-    entry: Exported,
-    heads: list[bytes],
-    roots: Roots,
-    trusted: frozenset[bytes],
-    recalled: _Recalled,
+    found: Verified, messages: _Messages, entry: Exported, checks: _Checks, recalled: _Recalled
 ) -> None:
     is_answer = entry.subject.endswith(b".out")
     if not is_answer and not entry.subject.endswith(b".settlement.in"):
@@ -321,29 +416,27 @@ def _check_answers(
     if not is_answer:
         return
     cause = read.events[-1].cause.sequence if read.events else 0
-    if cause < len(heads) and read.head and heads[cause] != read.head:
-        found.fault(entry.sequence, f"it answers another log than this one has at entry {cause}")
+    if cause <= entry.sequence and read.head:
+        checks.ask(_Asked(cause, entry.sequence, read.head, None))
     for event in read.events:
-        if event.type == SEALED:
-            _check_seal(found, messages.sealed.FromString(event.body), entry, heads, roots, trusted)
+        if event.type != SEALED:
+            continue
+        seal = messages.sealed.FromString(event.body)
+        if 0 < seal.size < entry.sequence:
+            checks.ask(_Asked(seal.size, entry.sequence, b"", seal))
+        else:
+            found.fault(entry.sequence, f"its seal covers {seal.size} entries, which cannot be")
 
 
 def _check_seal(
-    found: Verified,
-    seal: Any,
-    entry: Exported,
-    heads: list[bytes],
-    roots: Roots,
-    trusted: frozenset[bytes],
+    found: Verified, asked: _Asked, head: bytes, root: bytes, trusted: frozenset[bytes]
 ) -> None:
-    size = seal.size
+    """`head`, `root`: what the log has at the size that the seal speaks of."""
+    seal, size = asked.seal, asked.at
     faults: list[str] = []
-    if not 0 < size < entry.sequence:
-        found.fault(entry.sequence, f"its seal covers {size} entries, which cannot be")
-        return
-    if seal.head != heads[size]:
+    if seal.head != head:
         faults.append("has another chain hash")
-    if seal.root != roots.root(size):
+    if seal.root != root:
         faults.append("has another Merkle root")
     text = signed_text(found.cell, size, seal.root, seal.head)
     try:
@@ -355,10 +448,10 @@ def _check_seal(
     if trusted and seal.public_key not in trusted:
         faults.append(f"is signed by the key {seal.key_id}, which is not trusted")
     for what in faults:
-        found.fault(entry.sequence, f"the seal over entries 1 to {size} {what}")
+        found.fault(asked.entry, f"the seal over entries 1 to {size} {what}")
     if not faults:
         found.seals += 1
-        found.sealed = size
+        found.sealed = max(found.sealed, size)
         found.keys[seal.key_id] = seal.public_key
 
 

@@ -108,7 +108,7 @@ async def what_if(
     """Play a round again. Raises RoundUnknown, WhatIfRefused, CardUnknown, RulesRefused, LogBroken,
     LogUnavailable."""
     last = (await log.info(wait_s=5.0)).last_sequence
-    span = await locate(log, Wanted(round_id=round_id), last)
+    span = await locate(log, Wanted(round_id=round_id), last, data)
     states = await states_before(log, span.first, data, accepted, progress)
     pending = _pending(states.replicas)
     recorded: list[Event] = []

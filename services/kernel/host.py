@@ -359,10 +359,9 @@ def events_of(
 
 
 def _state_before(snapshots: SnapshotFolder, sequence: int) -> ReaderState | None:
-    for taken in snapshots.sets():
-        if taken.sequence <= sequence:
-            with contextlib.suppress(SnapshotUnusable):
-                return reader_of(next(iter(taken.raw.values())))
+    for taken in snapshots.older(before=sequence + 1):
+        with contextlib.suppress(SnapshotUnusable):
+            return reader_of(next(iter(taken.raw.values())))
     return None
 
 

@@ -15,9 +15,11 @@ import shutil
 import types
 import typing
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from pathlib import Path
@@ -34,7 +36,12 @@ from services.kernel.replica import ReplicaState
 
 DIGEST_BYTES = 32
 KEPT = 3
-"""Sets kept: the newest may have been taken just before a crash and not be named in the log yet."""
+"""Newest sets that are kept, however large: the last may have been taken just before a crash and
+not be named in the log yet."""
+KEPT_BYTES = 512 * 1024 * 1024
+"""Older ones are kept beside them while all take no more than this, spread over the log: what
+happened long ago is looked at from the one before it. They are copies, so a disk need not hold
+more."""
 
 Encode = Callable[[Any], str]
 """A value as JSON text, piece by piece: one call for a whole state would be a second's work of a
@@ -322,11 +329,13 @@ class SnapshotFolder:
     """Snapshots as files, `<sequence>/<service>`, each with its digest behind it. They are caches:
     whatever is odd or damaged is passed over."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bytes_max: int = KEPT_BYTES) -> None:
         self._folder = folder
+        self._bytes_max = bytes_max
 
     def save(self, snapshot_set: SnapshotSet) -> None:
-        """Write a set, whole or not at all, and let go of all but the newest."""
+        """Write a set, whole or not at all. Where all take too much room, let go of those older
+        ones that leave the smallest gaps."""
         part = self._folder / f"{snapshot_set.sequence}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
@@ -335,13 +344,20 @@ class SnapshotFolder:
         whole = self._folder / str(snapshot_set.sequence)
         shutil.rmtree(whole, ignore_errors=True)
         part.rename(whole)
-        for old in self._sequences()[KEPT:]:
-            shutil.rmtree(self._folder / str(old), ignore_errors=True)
+        self._make_room()
 
     def sets(self) -> list[SnapshotSet]:
-        """All that are there, newest first."""
-        found: list[SnapshotSet] = []
-        for sequence in self._sequences():
+        """The newest, newest first: what a start looks at."""
+        return list(islice(self.older(), KEPT))
+
+    def older(self, before: int | None = None) -> Iterator[SnapshotSet]:
+        """All that are there, newest first, or those taken before an entry; each is read when it is
+        asked for."""
+        return self.at(one for one in self.sequences() if before is None or one < before)
+
+    def at(self, sequences: Iterable[int]) -> Iterator[SnapshotSet]:
+        """Those that were taken at these entries and are whole, in that order."""
+        for sequence in sequences:
             folder = self._folder / str(sequence)
             try:
                 files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
@@ -349,10 +365,24 @@ class SnapshotFolder:
                 continue
             raw = {name: whole[:-DIGEST_BYTES] for name, whole in files.items()}
             if raw and all(digest(raw[name]) == files[name][-DIGEST_BYTES:] for name in raw):
-                found.append(SnapshotSet(sequence, raw))
-        return found
+                yield SnapshotSet(sequence, raw)
 
-    def _sequences(self) -> list[int]:
+    def _make_room(self) -> None:
+        kept = self.sequences()
+        sizes = {one: self._bytes_of(one) for one in kept}
+        while len(kept) > KEPT and sum(sizes[one] for one in kept) > self._bytes_max:
+            ends = [*kept, 0]
+            worst = min(range(KEPT, len(kept)), key=lambda at: ends[at - 1] - ends[at + 1])
+            shutil.rmtree(self._folder / str(kept.pop(worst)), ignore_errors=True)
+
+    def _bytes_of(self, sequence: int) -> int:
+        folder = self._folder / str(sequence)
+        with suppress(OSError):
+            return sum(path.stat().st_size for path in folder.iterdir())
+        return 0
+
+    def sequences(self) -> list[int]:
+        """Where those that are there were taken, newest first."""
         if not self._folder.is_dir():
             return []
         names = [path.name for path in self._folder.iterdir()]

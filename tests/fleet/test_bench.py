@@ -43,6 +43,11 @@ def test_everything_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert min(told["settle_seconds"].values()) > 0
     assert told["other_table_p99_ms"] > 0
     assert told["other_table_p99_ms_voided"] > 0
+    assert set(told["redecide_events_per_s"]) == {"1", "2"}
+    assert min(told["redecide_events_per_s"].values()) > 0
+    assert told["verify_export_vs_hash"] > 1
+    assert 0 < told["capsule_seconds"] < 60
+    assert told["replay_rss_mib"] > 10
     assert set(told["ratios"]) == {"place_bets/echo", "place_bets/sql"}
     assert not list(tmp_path.iterdir()), "what was measured on is removed again"
 

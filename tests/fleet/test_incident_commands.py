@@ -137,7 +137,7 @@ def test_what_would_have_been_is_told(stopped: Path) -> None:
     shown = sabot(*ask, *change)
     assert shown.exit_code == 0, shown.output
     assert ": player (paid)" in shown.stdout
-    assert shown.stdout.splitlines()[-1] == "sum EUR: 0"
+    assert "sum EUR: 0" in shown.stdout.splitlines()
     found = told(*ask, *change)
     assert sum(one["difference_minor"] for one in found["differences"]) == 0
     same = told(*ask, "--rule-set", "baccarat")

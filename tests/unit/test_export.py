@@ -16,12 +16,20 @@ import pytest
 
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import events_pb2 as log
-from services.audit.domain.tree import root
+from services.audit.domain.tree import Tree, leaf_hash, root
 from services.audit.seal_keys import Signer, signed_text, signer_of
 from services.audit.tree_file import TreeFile
 from services.cli import verify_export
 from services.cli.export import NothingToExport, descriptors, export_log
-from services.cli.verify_export import ENTRY, LENGTH, MAGIC, NotAnExport, read_entries, verify
+from services.cli.verify_export import (
+    ENTRY,
+    LENGTH,
+    MAGIC,
+    NotAnExport,
+    Past,
+    read_entries,
+    verify,
+)
 from services.kernel.event import Event
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.simulator.virtual_time import run_virtual
@@ -199,6 +207,38 @@ def test_a_tampered_seal_is_found(export: Export) -> None:
         assert any(words in what for _, what in told)
         # What was chained anew is at odds with what the answers and the seals after it commit to.
         assert any("another log" in what or "another chain hash" in what for _, what in told)
+
+
+def test_nothing_of_a_long_log_is_kept_but_its_last_entries(
+    export: Export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What speaks of older ones is held against the file, read again: the same is found."""
+    whole = verify(io.BytesIO(export.raw))
+    spot = export.entries[whole.sealed + 1][0] + 200
+    wrong = bytearray(export.raw)
+    wrong[spot] ^= 1
+    tampered = export.raw.replace(OWNER.public_key, FORGER.public_key)
+    before = [verify(io.BytesIO(raw)).faults for raw in (bytes(wrong), tampered)]
+    for window, step, at_once in ((1, 1, 1), (4, 2, 1 << 14), (16, 8, 3)):
+        monkeypatch.setattr(Past, "WINDOW", window)
+        monkeypatch.setattr(Past, "STEP", step)
+        monkeypatch.setattr(verify_export._Checks, "AT_ONCE", at_once)
+        found = verify(io.BytesIO(export.raw), frozenset({OWNER.public_key}))
+        assert found.right
+        assert (found.entries, found.seals, found.sealed) == (whole.entries, 2, whole.sealed)
+        assert [verify(io.BytesIO(raw)).faults for raw in (bytes(wrong), tampered)] == before
+        past = Past("main")
+        heads = [one.head for one in read_entries(io.BytesIO(export.raw[export.start :]))]
+        tree = Tree()
+        for sequence, head in enumerate(heads, start=1):
+            past.append(head)
+            tree.append(leaf_hash(sequence, head))
+            assert not past.has(sequence + 1)
+            for size in range(max(1, sequence - window), sequence + 1):
+                if past.has(size):
+                    assert (past.head(size), past.root(size)) == (heads[size - 1], root(tree, size))
+        assert past.has(len(heads)), "the newest is always there"
+        assert not past.has(1), "the oldest are not"
 
 
 @pytest.mark.parametrize(

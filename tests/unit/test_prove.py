@@ -20,12 +20,20 @@ from services.cli.prove_checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from services.cli.proving import History, Piece, Proven, history_of, pieces_of, prove_piece
+from services.cli.proving import (
+    History,
+    Piece,
+    Proven,
+    history_of,
+    pieces_of,
+    prove_piece,
+    spread,
+)
 from services.cli.replay import verify
 from services.kernel.event import Answers, Core, Event, Unfinished
 from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
-from services.kernel.snapshot import SnapshotFolder
+from services.kernel.snapshot import SnapshotFolder, SnapshotSet
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import memory_cell
 
@@ -222,3 +230,15 @@ def test_a_checkpoint_of_another_log_or_a_damaged_one_is_refused(
     path.write_bytes(raw)
     with pytest.raises(CheckpointUnusable, match="cannot be read, remove it"):
         read_checkpoint(path, "one")
+
+
+def test_of_many_snapshots_some_that_lie_evenly_are_cut_at(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    for at in range(10, 1010, 10):
+        folder.save(SnapshotSet(at, {"table": b"t"}))
+    assert spread(tmp_path, 55, 8) == [10, 20, 30, 40, 50]
+    some = spread(tmp_path, 1000, 8)
+    assert len(some) == 8
+    gaps = [one - other for one, other in zip([*some[1:], 1000], some, strict=True)]
+    assert max(gaps) <= 150
+    assert spread(tmp_path / "none", 1000, 8) == []

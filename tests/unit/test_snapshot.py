@@ -74,7 +74,33 @@ def test_another_schema_or_service_and_damage_are_refused() -> None:
             decode_snapshot(codec, TABLE, raw[:cut])
 
 
-def test_a_damaged_file_is_passed_over_and_old_sets_go(tmp_path: Path) -> None:
+def test_older_sets_are_kept_while_there_is_room_and_lie_all_over_the_log(tmp_path: Path) -> None:
+    def taken(at: int) -> SnapshotSet:
+        return SnapshotSet(at, {"table": b"t" * 100})
+
+    roomy = SnapshotFolder(tmp_path / "roomy")
+    for at in range(100, 3100, 100):
+        roomy.save(taken(at))
+    assert roomy.sequences() == list(range(3000, 0, -100))
+    assert [one.sequence for one in roomy.sets()] == [3000, 2900, 2800]
+    assert [one.sequence for one in roomy.older(before=500)] == [400, 300, 200, 100]
+
+    small = SnapshotFolder(tmp_path / "small", bytes_max=8 * 132)
+    for at in range(100, 3100, 100):
+        small.save(taken(at))
+    kept = small.sequences()
+    assert kept[:3] == [3000, 2900, 2800]
+    assert len(kept) == 8
+    gaps = [one - other for one, other in zip(kept, [*kept[1:], 0], strict=True)]
+    assert max(gaps) <= 3000 // 3, "no stretch of the log is far from a snapshot before its end"
+
+    none = SnapshotFolder(tmp_path / "none", bytes_max=0)
+    for at in range(100, 600, 100):
+        none.save(taken(at))
+    assert none.sequences() == [500, 400, 300], "the newest are kept, however large"
+
+
+def test_a_damaged_file_is_passed_over(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path / "snapshots")
     assert folder.sets() == []
     for sequence in range(1, 6):
@@ -84,5 +110,5 @@ def test_a_damaged_file_is_passed_over_and_old_sets_go(tmp_path: Path) -> None:
     path.write_bytes(b"x" + path.read_bytes()[1:])
     (tmp_path / "snapshots" / "4" / "table").write_bytes(b"")
     assert [(one.sequence, dict(one.raw)) for one in folder.sets()] == [
-        (3, {"table": b"t3", "limits": b"l"})
+        (at, {"table": b"t%d" % at, "limits": b"l"}) for at in (3, 2, 1)
     ]
