@@ -87,6 +87,12 @@ class Play:
     side_bets: set[tuple[int, str]] = field(default_factory=set)
 
     @property
+    def later(self) -> bool:
+        """Whether the dealer's second card is drawn only once the seats have acted."""
+        told = self.spec.origin == spec_pb2.OUTCOME_ORIGIN_FLOOR
+        return told and self.options.peek == rule_set_pb2.PEEK_NONE
+
+    @property
     def options(self) -> rule_set_pb2.BlackjackOptions:
         """What its table configures."""
         return self.spec.rule_set.blackjack
@@ -309,7 +315,12 @@ class BlackjackAuditor:
         seat = (one.seats or {}).get(body.seat)
         key = (body.seat, body.bet)
         lies = {(int(bet.position), bet.bet) for _, bet in one.bets.values()}
-        if seat is None or not one.hole_lies or key in one.side_bets or key not in lies:
+        if (
+            seat is None
+            or not (one.hole_lies or one.later)
+            or key in one.side_bets
+            or key not in lies
+        ):
             self.findings.add(fact.place, f"{body.bet} at seat {body.seat} is decided out of turn")
             return
         one.side_bets.add(key)
@@ -340,6 +351,7 @@ def _lay(one: Play, card: shoe.DealtCard) -> None:
         one.hole_open = True
         one.dealer.append(card.card)
     elif card.hand == rules.HAND_DEALER:
+        one.hole_open = one.hole_open or (one.later and bool(one.dealer))
         one.dealer.append(card.card)
     else:
         seat = (one.seats or {}).get(card.hand % 10)
@@ -370,7 +382,8 @@ def _next(one: Play) -> Call:
         return ("over", rules.BlackjackResult())
     each = [10 + number for number in seats]
     if not one.dealer:
-        return ("draw", *each, rules.HAND_DEALER, *each, rules.HAND_HOLE)
+        hole = () if one.later else (rules.HAND_HOLE,)
+        return ("draw", *each, rules.HAND_DEALER, *each, *hole)
     owed = [
         10 * place + number
         for number, seat in seats.items()
@@ -395,7 +408,8 @@ def _next(one: Play) -> Call:
                 if _acts(one, hand):
                     return _turn(one, number, place, seat.main, hand)
     if not one.hole_open:
-        return ("hole", rules.HOLE_PURPOSE_REVEAL, up)
+        draws = ("draw", rules.HAND_DEALER)
+        return draws if one.later else ("hole", rules.HOLE_PURPOSE_REVEAL, up)
     hands = [hand for seat in seats.values() for hand in seat.hands]
     contest = any(
         twenty_one(hand.cards) <= 21

@@ -149,6 +149,9 @@ class FloorAuditor:
             case table.BetsPlaced():
                 for bet in body.bets:
                     one.bets[bet.bet_id] = FloorBet(bet.bet_id, self._taken(fact, body))
+            case table.ActionTaken():
+                if body.HasField("extra"):  # Behind the close: never late.
+                    one.bets[body.extra.bet_id] = FloorBet(body.extra.bet_id, 0)
             case orders.WithdrawalNoted():
                 ids = tuple(bet.bet_id for bet in body.bets)
                 one.noted.append(Noted(body.request_id, ids, self._taken(fact, body)))

@@ -16,6 +16,7 @@ from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.simulator.audit_floor_hole import HoleAuditor
 from services.simulator.audit_floor_model import (
     MOST_HELD,
     NEVER,
@@ -43,6 +44,7 @@ class HandShoeAuditor:
         """What the floor told, and what it was answered for."""
         self._early: set[Place] = set()
         """What was told and found to be early."""
+        self.hole = HoleAuditor(findings)
         self._short: dict[Place, floor.ShoeCensus] = {}
         """Counts that found a shoe not whole at its end."""
 
@@ -52,6 +54,8 @@ class HandShoeAuditor:
         match body:
             case (
                 floor.RecordCard()
+                | floor.RecordFaceDown()
+                | floor.RecordPeek()
                 | floor.RecordBurn()
                 | floor.RecordCutCard()
                 | floor.RecordRemaining()
@@ -114,6 +118,8 @@ class HandShoeAuditor:
                 one.cut_off = (fact.place, body.cut_off_us)
             case rules.DrawCalled():
                 one.calls.append((fact.place, list(body.hands)))
+            case rules.HoleCalled() | shoe.HoleChecked():
+                self.hole.see(fact, one, self._told.get(fact.cause))
             case rules.DrawRecalled():
                 one.calls = [call for call in one.calls if call[0] > fact.cause]
                 self.findings.reach("call recalled")
@@ -221,6 +227,9 @@ class HandShoeAuditor:
     def _dealt(self, fact: Fact, one: HandShoe, body: shoe.CardsDealt) -> None:
         """A card is dealt because it was called: as it comes, or as it was held."""
         told, running = self._told.get(fact.cause), self.rounds[body.round_id]
+        if [card.hand for card in body.cards] == [rules.HAND_HOLE]:
+            self.hole.dealt(fact, one, running, told)
+            return
         if not running.cards and one.cut:
             one.more_rounds -= 1
             self.findings.check(
@@ -382,7 +391,10 @@ class HandShoeAuditor:
             elif body.fault == floor.FLOOR_FAULT_CONTRADICTION and isinstance(
                 told, floor.RecordCard
             ):
-                right = one.known.get(told.index) == body.told_before != body.told
+                running = self.rounds.get(body.round_id)
+                right = self.hole.contradicts(fact, one, running, told) or (
+                    one.known.get(told.index) == body.told_before != body.told
+                )
             else:
                 right = True  # Judged with the card.
             self.findings.check(
@@ -417,6 +429,9 @@ class HandShoeAuditor:
     def _result(self, fact: Fact, running: CardRound, body: table.ResultAccepted) -> None:
         """The result is that of the cards as they were corrected, in the order in which they came
         out; without a correction each was dealt to the hand that the rules name."""
+        if running.rule_set.game == rule_set_pb2.GAME_BLACKJACK:
+            self.findings.reach("round of blackjack on the floor")
+            return  # The auditor of blackjack has a table of its own.
         one = self.shoes[running.shoe_id]
         cards = [one.known[index] for index in sorted(running.cards)]
         dealt = dealt_by_the_rules(running.rule_set.game, cards)

@@ -64,12 +64,19 @@ class CardRound:
     """By place in the shoe: the hand it was dealt to."""
     shoe_id: str = ""
     corrected: bool = False
+    hole: int | None = None
+    """The place of the hole card, while it lies face down."""
+    to_look: Place = NEVER
+    """When a look at it was called, and when its turning over."""
+    to_turn: Place = NEVER
+    looked: bool | None = None
 
 
 def may_refuse(one: HandShoe, told: floor.RecordCard, refusal: int) -> bool:
     """Whether a card is rightly refused for this reason, as the shoe stands."""
     place = one.next
     index = told.index if told.HasField("index") else place
+    seated = one.rule_set.game == rule_set_pb2.GAME_BLACKJACK
     return {
         floor.FLOOR_REFUSAL_IMPOSSIBLE: told.card not in PACK,
         floor.FLOOR_REFUSAL_ALREADY_RECORDED: one.known.get(index) == told.card,
@@ -77,6 +84,9 @@ def may_refuse(one: HandShoe, told: floor.RecordCard, refusal: int) -> bool:
         floor.FLOOR_REFUSAL_BURN_AWAITED: not one.begun and one.gone == 1,
         floor.FLOOR_REFUSAL_SHOE_EMPTY: place >= 52 * one.decks,
         floor.FLOOR_REFUSAL_TOO_MANY_CARDS: len(one.held) >= MOST_HELD,
+        floor.FLOOR_REFUSAL_PLACE_NOT_NAMED: seated
+        and not (told.round_id and told.HasField("index")),
+        floor.FLOOR_REFUSAL_FACE_DOWN: seated,
         floor.FLOOR_REFUSAL_REQUEST_EXPIRED: True,
         floor.FLOOR_REFUSAL_REQUEST_ID_AHEAD: True,
         floor.FLOOR_REFUSAL_REQUEST_ID_REUSED: True,

@@ -25,6 +25,7 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.games.cards import CARDS
 from services.simulator.asking import Callers
 from services.simulator.fleet import Fleet, now_us
+from services.simulator.floor_seats import SeatedDealer
 from services.simulator.floor_shoes import PhysicalShoe, Stock
 from services.simulator.floor_slips import Slips
 from services.simulator.floor_stock import StockRoom
@@ -42,6 +43,7 @@ CALL_LAG_US = 250_000
 """Between the call and the telling of it, at most."""
 WRONG_CLOCKS_US = (-600_000_000, 2_500_000, 3_600_000_000)
 """Devices whose time of the call cannot be."""
+SEATED = rule_set_pb2.GAME_BLACKJACK
 TOSSES = (rule_set_pb2.GAME_ROULETTE, rule_set_pb2.GAME_SICBO)
 NOTICED = 0.6
 """Of misread outcomes, those for which somebody has the round suspended at once."""
@@ -85,6 +87,7 @@ class Floor:
         self.slips = Slips(world, self.telling, self.stock, rng)
         self.plans: dict[str, Plan] = {}
         self._asked = callers.asked
+        self.seated = SeatedDealer(self.telling, callers.asked, rng)
 
     # ---- what goes on --------------------------------------------------------------------------
 
@@ -185,6 +188,8 @@ class Floor:
             await self._tell_toss(running, plan, awaited.spin or awaited.roll)
         elif stands is None:
             return
+        elif running.rule_set.game == SEATED:
+            await self.seated.deal(awaited, running, stands, calm=self.calm)
         elif awaited.hands:
             await self._tell_card(stands, running.round_id, awaited.next_index)
         elif running.phase in ("paying", "voided") and plan.surplus:
@@ -197,6 +202,8 @@ class Floor:
         stands = self.stock.standing(running.table_id)
         if running.rule_set.game in TOSSES:
             await self._tell_toss(running, plan, 1)
+        elif stands is not None and running.rule_set.game == SEATED:
+            self.seated.at_once(stands, running, stands.next)
         elif stands is not None:
             await self._tell_card(stands, running.round_id, stands.next)
 
@@ -408,7 +415,11 @@ class Floor:
             true = plan.tosses.setdefault(attempt, drawn_toss(self.rng, running.rule_set.game))
             named = (running.table_id, running.round_id, attempt)
             self.telling.put(self.telling.toss(*named, true, by_hand=self.rng.random() < 0.3))
-        elif stands is not None and stands.next + ahead < len(stands.cards):
+        elif stands is None or stands.next + ahead >= len(stands.cards):
+            return
+        elif running.rule_set.game == SEATED:
+            self.seated.at_once(stands, running, stands.next + ahead)
+        else:
             card = stands.cards[stands.next + ahead]
             told = self.telling.card(stands, card, index=None, round_id=running.round_id)
             self.telling.put(told)

@@ -174,7 +174,8 @@ def _goes_on(one: PhysicalShoe, body: Any) -> None:
             one.next = body.index + 1
         case shoe.CardsDealt():
             for card in body.cards:
-                one.told[card.index] = card.card
+                if card.card:  # A hole card lies face down.
+                    one.told[card.index] = card.card
                 places = one.rounds.setdefault(body.round_id, [])
                 if card.index not in places:
                     places.append(card.index)

@@ -93,8 +93,8 @@ class Slips:
     def _second_reading(self, table_id: str) -> Any:
         """A card that is out already is read once more."""
         of = self.stock.standing(table_id)
-        if of is None or not of.next:
-            return None
+        if of is None or not of.next or len(of.told) < of.next:
+            return None  # What lies face down is not read.
         place = self.rng.randrange(of.next)
         known = of.told.get(place, of.cards[place])
         card = known if self.rng.random() < 0.7 else self.rng.choice(CARDS)

@@ -82,7 +82,7 @@ class Telling:
         )
         if index is not None:
             told.index = index
-        self._sourced(told, f"scanner-{of.table_id}", by_hand=by_hand)
+        self.sourced(told, f"scanner-{of.table_id}", by_hand=by_hand)
         return told
 
     def toss(
@@ -98,7 +98,7 @@ class Telling:
             told = shoe.RecordDice(**named, dice=true.numbers)
         # Edges from before it was compared do not set it.
         told.compared_when_over = self.rng.random() < 0.8
-        self._sourced(told, f"sensor-{table_id}", by_hand=by_hand)
+        self.sourced(told, f"sensor-{table_id}", by_hand=by_hand)
         return told
 
     def burn(
@@ -117,13 +117,13 @@ class Telling:
             face_down=face_down,
             cards=cards,
         )
-        self._sourced(told, "", by_hand=True)
+        self.sourced(told, "", by_hand=True)
         return told
 
     def cut_card(self, of: PhysicalShoe) -> floor.RecordCutCard:
         """The dealer sees the cut card."""
         told = floor.RecordCutCard(table_id=of.table_id, shoe_id=of.shoe_id)
-        self._sourced(told, f"scanner-{of.table_id}", by_hand=self.rng.random() < 0.7)
+        self.sourced(told, f"scanner-{of.table_id}", by_hand=self.rng.random() < 0.7)
         return told
 
     def remaining(self, of: PhysicalShoe, cards: list[str], *, last: bool) -> floor.RecordRemaining:
@@ -131,10 +131,11 @@ class Telling:
         told = floor.RecordRemaining(
             table_id=of.table_id, shoe_id=of.shoe_id, cards=cards, last=last
         )
-        self._sourced(told, f"scanner-{of.table_id}", by_hand=False)
+        self.sourced(told, f"scanner-{of.table_id}", by_hand=False)
         return told
 
-    def _sourced(self, told: Any, device: str, *, by_hand: bool) -> None:
+    def sourced(self, told: Any, device: str, *, by_hand: bool) -> None:
+        """Say where it comes from, and by a device's clock when it was seen."""
         if by_hand:
             told.source = shoe.CARD_SOURCE_MANUAL
             return

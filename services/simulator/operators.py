@@ -104,7 +104,7 @@ class Operators:
     async def _open(self, table_id: str, kind: Kind, *, timed: bool) -> None:
         """Open a table, or change the rules of an open one; it keeps its game."""
         spec = table_spec(self.rng, table_id, kind, timed=timed, lasting=self.lasting)
-        await self.order(table.OpenTable(spec=spec))
+        await self.order(table.OpenTable(spec=spec, blackjack_on_floor=True))
 
     def is_over(self, table_id: str) -> bool:
         """Whether a table is closed for good."""

@@ -160,7 +160,7 @@ class Simulation:
         tables += [
             loop.create_task(self.floor.serve(f"t{number}"), name=f"floor of t{number}")
             for number, kind in enumerate(self.kinds, 1)
-            if kind.may_move
+            if kind.may_move or kind.floor
         ]
         players = [loop.create_task(self._play_late(player)) for player in self.players]
         repairs = loop.create_task(self._repair())

@@ -13,7 +13,7 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from services.games.cards import CARDS
-from services.simulator.floor import TOSSES, Floor
+from services.simulator.floor import SEATED, TOSSES, Floor
 from services.simulator.floor_telling import SUPERVISOR, drawn_toss
 from services.simulator.operators import Operators
 from services.simulator.world import Seen, SeenRound
@@ -81,6 +81,8 @@ class Supervisors:
                 for attempt, told in plan.told.items()
                 if attempt in plan.tosses and tuple(told) != plan.tosses[attempt].numbers
             ]
+        if running.rule_set.game == SEATED:
+            return []
         stands = self.floor.stock.standing(running.table_id)
         misread = stands.misread(running.round_id) if stands is not None else []
         return [orders.CorrectCard(**about, index=place, card=card) for place, card in misread]
@@ -111,6 +113,8 @@ class Supervisors:
             )
             attempt = rng.choice([*told, 9])
             return orders.CorrectOutcome(**about, attempt=attempt, numbers=numbers)
+        if running.rule_set.game == SEATED:  # There is no such thing: it is refused.
+            return orders.CorrectOutcome(**about, attempt=1, numbers=[1])
         stands = self.floor.stock.standing(running.table_id)
         places = stands.rounds.get(running.round_id, []) if stands is not None else []
         place = rng.choice([*places, *places, 0])

@@ -28,6 +28,7 @@ FLOOR_GAMES = {
     "sicbo": 14,
     "dragon_tiger": 22,
     "football_studio": 10,
+    "blackjack": 0,
 }
 """The games whose outcomes may be told from the floor, and how often a table plays them there. One
 more line opens tables for one more game; what it awaits there, `floor.py` must be able to tell."""
@@ -65,7 +66,7 @@ class Kind(NamedTuple):
     @property
     def may_move(self) -> bool:
         """Whether its outcomes may come from the floor at one time and be drawn at another."""
-        return any(GAME_NUMBERS[name] == self.game for name in FLOOR_GAMES)
+        return any(GAME_NUMBERS[name] == self.game for name, often in FLOOR_GAMES.items() if often)
 
 
 def kind_of(name: str) -> Kind:
@@ -84,7 +85,7 @@ def drawn_games(rng: random.Random, among: Sequence[str]) -> list[str]:
     """The games of a seed's tables, of those named; none named: of all."""
     names = among or list(GAMES)
     tables = rng.choice((1, 2, 2, 3))
-    found = rng.choices(names, [GAMES[name] for name in names], k=tables)
+    found = rng.choices(names, [GAMES[name] or int(bool(among)) for name in names], k=tables)
     return [LONG] if LONG in found[:1] else [name for name in found if name != LONG]
 
 

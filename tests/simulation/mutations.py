@@ -35,12 +35,14 @@ from services.limits.domain import core as limits_core
 from services.limits.domain.state import Book, HeldBet, cover, hold
 from services.settlement.domain import paying as settlement_paying
 from services.shoe.domain import evolve as shoe_evolve
+from services.shoe.domain import hole_on_floor
 from services.simulator.releases import BASE, Cores
 from services.table.domain import decide_bets
 from services.table.domain.state import Phase, Round
 from services.wallet.domain import core as wallet_core
 from services.wallet.domain.stakes import drop
 
+FLOOR_BLACKJACK = "floor_blackjack"
 Install = Callable[[pytest.MonkeyPatch], Cores]
 
 
@@ -289,6 +291,12 @@ def forgets_its_witness(patch: pytest.MonkeyPatch) -> Cores:
     return BASE
 
 
+def takes_every_hole_card_for_no_blackjack(patch: pytest.MonkeyPatch) -> Cores:
+    """On the floor: a look that told of a blackjack is held against a card that makes one."""
+    patch.setattr(hole_on_floor, "is_blackjack", lambda _cards: False)
+    return BASE
+
+
 MUTATIONS: dict[str, Mutation] = {
     install.__name__: Mutation(install, sign, tuple(games))
     for install, sign, *games in (
@@ -307,5 +315,6 @@ MUTATIONS: dict[str, Mutation] = {
         (decides_by_more_than_the_log, "differs"),
         (forgets_what_is_in_flight_in_a_snapshot, "decided here: nothing"),
         (forgets_its_witness, "lost its tail"),
+        (takes_every_hole_card_for_no_blackjack, "fits the look", FLOOR_BLACKJACK),
     )
 }

@@ -38,6 +38,35 @@ def test_a_seed_violates_nothing(seed: int) -> None:
     assert result.answers_compared > result.rounds
 
 
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_blackjack_on_the_floor_violates_nothing(seed: int) -> None:
+    result = run_seed(seed, rounds=8, games=("floor_blackjack",))
+    assert not result.violations, violated(result)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_forty_seeds_of_blackjack_on_the_floor_violate_nothing_and_leave_nothing_out() -> None:
+    results = [run_seed(seed, games=("floor_blackjack",)) for seed in range(1, 41)]
+    assert [violated(one) for one in results if one.violations] == []
+    counts = injected(results)
+    assert [path for path in ON_THE_FLOOR if not counts[path]] == []
+
+
+ON_THE_FLOOR = (
+    "hole card laid face down",
+    "hole card on the floor looked at",
+    "hole card on the floor turned over",
+    "hole card contradicts the look",
+    "fault: FLOOR_FAULT_CARD_OUT_OF_TURN",
+    "round of blackjack on the floor",
+    "look that is wrong",
+    "looked twice",
+    "card without its place",
+)
+"""What a campaign of blackjack on the floor must have had."""
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_two_hundred_seeds_violate_nothing_and_leave_no_fault_out() -> None:
