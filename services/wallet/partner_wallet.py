@@ -45,9 +45,10 @@ LOOK_S = 0.1
 """How often the heard orders are looked at, if nothing wakes the shell."""
 SCAN_S = 0.5
 """How often all movements are: those of before a start, and those that another replica leaves."""
-STANDBY_S, DUE_STANDBY_S = 0.5, 5.0
-"""How long nothing must have come back before a replica calls that does not lead: for stakes, which
-a round waits for, and for what has time."""
+STANDBY_S, DUE_STANDBY_S = 1.2, 5.0
+"""How long a replica that does not lead waits before it calls: for stakes, which a round waits for
+(longer than a usual call may take, so that a slow wallet is not called twice as often), and for
+what has time. Where anything else happens in the cell, a dead leader is followed at once."""
 AGAIN_S = 2.0
 """What was told and is still not decided is called again after this: its entry may be lost."""
 PAUSE_S, DUE_PAUSE_S = (0.1, 0.5), (0.2, 30.0)

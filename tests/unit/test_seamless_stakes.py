@@ -447,3 +447,53 @@ def test_a_void_of_many_unanswered_requests_goes_in_steps() -> None:
     rolled_back = ids(game, seamless.RollbackOrdered)
     assert len(set(rolled_back)) == 450
     assert set(game.state.seamless.movements) == set(rolled_back)
+
+
+def test_late_bets_on_the_floor_go_back_whether_the_partner_has_answered_or_not() -> None:
+    """They are returned as betting closes, in nobody's name but the account's own partner's."""
+    game = seamless_partner()
+    on(game, "r1", TIE)
+    waiting = debit_of(game.when(approved_at("r2", BANKER)))
+    late = limits.WithdrawalApproved(
+        account_id=A,
+        table_id=T,
+        round_id=R,
+        bets=bets(TIE, BANKER),
+        partner_id="acme",
+        late=True,
+    )
+    game.when(by(late, partner="", actor="operator:dana")).then_only(
+        wallet.StakeReturned,
+        seamless.RollbackOrdered,
+        wallet.StakeDeclined,
+        seamless.RollbackOrdered,
+    )
+    back, booked, off, unbooked = game.answers
+    assert isinstance(back, wallet.StakeReturned)
+    assert isinstance(booked, seamless.RollbackOrdered)
+    assert isinstance(off, wallet.StakeDeclined)
+    assert isinstance(unbooked, seamless.RollbackOrdered)
+    assert (back.reason, list(back.bets)) == (wallet.RETURN_REASON_LATE, bets(TIE))
+    assert (off.partner_id, list(off.bets)) == ("acme", bets(BANKER))
+    assert (booked.booked, unbooked.booked) == (True, False)
+    assert unbooked.debit_transaction_id == waiting
+    game.when(BOOK_CLOSED).then(SEALED)
+    assert balanced(game)
+    assert reserved_minor(game) == 0
+
+
+def test_a_part_of_a_request_that_is_late_goes_back_once_it_is_on() -> None:
+    game = seamless_partner()
+    debit = debit_of(game.when(approved_at("r1", TIE, BANKER)))
+    late = limits.WithdrawalApproved(
+        account_id=A, table_id=T, round_id=R, bets=bets(TIE), partner_id="acme", late=True
+    )
+    game.when(by(late, partner="", actor="operator:dana")).then_only(wallet.StakeReturned)
+    game.when(reply(game, debit)).then_only(
+        wallet.StakeReserved, wallet.StakeReturned, seamless.CreditOrdered
+    )
+    back = game.answers[1]
+    assert isinstance(back, wallet.StakeReturned)
+    assert (back.reason, list(back.bets)) == (wallet.RETURN_REASON_LATE, bets(TIE))
+    assert (reserved_minor(game), ledger(game, "due")) == (250, 100)
+    assert balanced(game)
