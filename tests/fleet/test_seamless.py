@@ -4,6 +4,7 @@ round ends settled or returned, none is held up, and both books agree."""
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import sqlite3
 from collections import Counter
@@ -184,6 +185,29 @@ def held_up(events: Sequence[Event], slack_s: float) -> None:
             assert waited_s <= slack_s, (round_id, waited_s)
 
 
+async def operators_see_it(running: Running, transaction_id: str) -> None:
+    """`sabot movements`: what only was not answered can be called again, and not written off."""
+    secret = running.folder / "sam.token"
+    secret.write_text(running.fleet.tokens["operator:sam"])
+    here = ["--address", running.fleet.address, "--partner", PARTNER, "--token-file", str(secret)]
+
+    async def said(*words: str) -> tuple[int, str]:
+        done = await asyncio.to_thread(CliRunner().invoke, app, ["movements", *words, *here])
+        return done.exit_code, done.output
+
+    code, text = await said("list")
+    assert code == 1, "there is something to look at"
+    assert transaction_id in text
+    assert "safe         retry, mark-done" in text
+    reason = ("--reason", "the wallet is being mended")
+    code, text = await said("resolve", transaction_id, "write-off", *reason)
+    assert code == 1
+    assert "it may have carried it out" in text
+    code, text = await said("resolve", transaction_id, "retry", *reason)
+    assert code == 0, text
+    assert re.search(rf"^retry {transaction_id}: in the log at 1/\d+/\d+$", text, re.MULTILINE)
+
+
 async def test_a_partners_wallet_is_killed_and_paused_under_load(tmp_path: Path) -> None:
     async with playing_with(tmp_path, seed=11) as (running, partner, orders, playing):
         partner.signal(signal.SIGKILL)
@@ -194,6 +218,7 @@ async def test_a_partners_wallet_is_killed_and_paused_under_load(tmp_path: Path)
         await playing.rounds_go_on(2)
         stuck = await orders.unresolved(fresh=False)
         assert stuck.total, "what was rolled back is on the list while nobody answers"
+        await operators_see_it(running, stuck.movements[0].transaction_id)
         partner.signal(signal.SIGCONT)
         await playing.partners[PARTNER].more_bets_on(2)
         await playing.rest()
