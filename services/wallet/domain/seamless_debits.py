@@ -37,6 +37,9 @@ for: a slow partner never holds a round for longer."""
 MAX_OPEN = 20_000
 """Movements that a partner may leave unconfirmed, about 1 KiB each in memory; beyond that none of
 its stakes is taken. Credits and rollbacks follow from debits, so these are bounded too."""
+MAX_ORDERS = 80
+"""Calls that one input orders one by one: a request with more bets is one debit, whatever its
+profile says, so that all answers to an input fit one entry with the longest ids."""
 ID_DIGITS = 32
 """Of a transaction id: 128 bits of a hash, so that no two cells ever make the same."""
 
@@ -68,13 +71,14 @@ def overdue(state: SeamlessState, partner: str) -> bool:
 def order_debits(
     state: SeamlessState, event: Event, body: limits.BetsApproved
 ) -> list[seamless.DebitOrdered]:
-    """The debits of an approved request: one, or one for each bet."""
+    """The debits of an approved request: one, or one for each bet if these are few enough."""
     profile = state.profiles[event.partner]
     staking = body.stage == bets.STAGE_UNSPECIFIED
     reason = (
         partner_wallet.DEBIT_REASON_STAKE if staking else partner_wallet.DEBIT_REASON_FURTHER_STAKE
     )
-    groups = [[bet] for bet in body.bets] if profile.debit_per_bet else [list(body.bets)]
+    apart = profile.debit_per_bet and len(body.bets) <= MAX_ORDERS
+    groups = [[bet] for bet in body.bets] if apart else [list(body.bets)]
     return [
         seamless.DebitOrdered(
             transaction_id=transaction_id(
@@ -181,6 +185,8 @@ def reply_is_known(state: SeamlessState, event: Event, body: seamless.RecordRepl
     movement = state.movements.get(body.transaction_id)
     if movement is None or movement.partner != event.partner:
         return
+    if position_of(body.asked_by) != movement.asked_by:
+        return  # About another order: it decides nothing either.
     if movement.standing is MovementStanding.TAKEN:
         return  # A debit of several: what it said stands.
     movement.last_outcome = body.outcome

@@ -2,7 +2,9 @@
 
 It leaves the stakes at once, so that no round waits for a partner, and is due to the partner until
 its wallet has confirmed it. A debit whose stakes all go back is rolled back whole, unless a credit
-has named it already; a part of one is credited.
+has named it already; a part of one is credited. Where a withdrawal gives back the stakes of very
+many debits, those beyond `MAX_ORDERS` go back by one credit that names them all; a void goes in
+steps.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ from sabot.table.v1 import bet_pb2 as bets
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.kernel.event import Event, Position
-from services.wallet.domain.seamless_debits import add_movement, decline_request, transaction_id
+from services.wallet.domain.seamless_debits import (
+    MAX_ORDERS,
+    add_movement,
+    decline_request,
+    transaction_id,
+)
 from services.wallet.domain.seamless_state import (
     Debit,
     Leaving,
@@ -31,6 +38,10 @@ from services.wallet.domain.seamless_state import (
 
 Order = seamless.CreditOrdered | seamless.RollbackOrdered
 
+MAX_LEAVING = 50
+"""Withdrawals of parts of a pending request that are told apart when it is on: the bets of later
+ones go back with those of the last that is."""
+
 
 # ---- stakes that go back -----------------------------------------------------------------------
 
@@ -42,15 +53,32 @@ def order_returns(
     returned: Sequence[bets.Bet],
     paid_by: Mapping[str, str],
     reason: partner_wallet.RollbackReason.ValueType,
+    apart: int = MAX_ORDERS,
 ) -> list[Order]:
-    """What gives stakes back. `paid_by`: by bet id, the debit that paid the stake."""
+    """What gives stakes back. `paid_by`: by bet id, the debit that paid the stake. `apart`: for so
+    many debits one by one."""
     parts: dict[str, list[bets.Bet]] = {}
     for bet in returned:
         parts.setdefault(paid_by[bet.bet_id], []).append(bet)
-    return [
-        _return(event, money.table_id, round_id, debit_id, money.debits[debit_id], part, reason)
-        for debit_id, part in parts.items()
+    debit_ids = list(parts)
+    together = debit_ids[apart:]
+    orders = [
+        _return(
+            event,
+            money.table_id,
+            round_id,
+            debit_id,
+            money.debits[debit_id],
+            parts[debit_id],
+            reason,
+        )
+        for debit_id in debit_ids[:apart]
     ]
+    if together:
+        rest = [bet for debit_id in together for bet in parts[debit_id]]
+        debit = money.debits[together[0]]
+        orders.append(_credit(event, money.table_id, round_id, together, debit, rest))
+    return orders
 
 
 def _return(
@@ -77,17 +105,29 @@ def _return(
             debit_transaction_id=debit_id,
             booked=True,
         )
+    return _credit(event, table_id, round_id, [debit_id], debit, part)
+
+
+def _credit(
+    event: Event,
+    table_id: str,
+    round_id: str,
+    debit_ids: Sequence[str],
+    debit: Debit,
+    returned: Sequence[bets.Bet],
+) -> seamless.CreditOrdered:
+    """What gives back stakes of debits, of which `debit` is one: all are of one account."""
     return seamless.CreditOrdered(
-        transaction_id=transaction_id(event, "return", debit_id, part[0].bet_id),
+        transaction_id=transaction_id(event, "return", debit_ids[0], returned[0].bet_id),
         partner_id=debit.partner,
         account_id=debit.account_id,
         table_id=table_id,
         round_id=round_id,
         currency_code=debit.currency_code,
-        amount_minor=minor,
+        amount_minor=sum(bet.stake_minor for bet in returned),
         reason=partner_wallet.CREDIT_REASON_STAKE_RETURNED,
-        bets=part,
-        debit_transaction_ids=[debit_id],
+        bets=returned,
+        debit_transaction_ids=debit_ids,
     )
 
 
@@ -99,19 +139,26 @@ def note_leaving(state: SeamlessState, partner: str, body: limits.WithdrawalAppr
     wanted = {bet.bet_id for bet in body.bets}
     for _, pending in _undecided(state, partner, body):
         gone = {one for leaving in pending.leaving for one in leaving.bet_ids}
-        ids = [bet.bet_id for bet in pending.bets if bet.bet_id in wanted - gone]
-        if ids:
+        wanted_here = wanted - gone
+        ids = [bet.bet_id for bet in pending.bets if bet.bet_id in wanted_here]
+        last = pending.leaving[-1] if len(pending.leaving) >= MAX_LEAVING else None
+        if ids and last is not None and last.late == body.late:
+            last.bet_ids.extend(ids)
+        elif ids:
             pending.leaving.append(Leaving(body.request_id, body.late, ids))
 
 
 def decline_withdrawn(
-    state: SeamlessState, event: Event, partner: str, body: limits.WithdrawalApproved
+    state: SeamlessState, event: Event, partner: str, body: limits.WithdrawalApproved, room: int
 ) -> list[Message]:
     """Requests all of whose bets were withdrawn before the partner had answered are off. Of others
-    the withdrawn bets go back once the request is on."""
+    the withdrawn bets go back once the request is on, and so do those of requests that there is no
+    `room` for, in rollbacks."""
     answers: list[Message] = []
     for asked_by, pending in _undecided(state, partner, body):
-        if sum(len(leaving.bet_ids) for leaving in pending.leaving) == len(pending.bets):
+        leaves = sum(len(leaving.bet_ids) for leaving in pending.leaving) == len(pending.bets)
+        if leaves and len(pending.transactions) <= room:
+            room -= len(pending.transactions)
             answers += decline_request(
                 state,
                 event,

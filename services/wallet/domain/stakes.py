@@ -17,6 +17,7 @@ from sabot.table.v1 import bet_pb2 as bets
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.kernel.event import Answers, Event, InvariantViolated, Unfinished
 from services.wallet.domain.seamless_debits import (
+    MAX_ORDERS,
     decline_request,
     order_debits,
     overdue,
@@ -151,10 +152,8 @@ def take_back(
     account = state.accounts.get(owner)
     stakes = state.rounds.get(body.round_id)
     reserved: dict[str, Stake] = {}
-    answers: list[Message] = []
     if takes_back(state, body.round_id):
         reserved = {} if stakes is None else stakes.stakes.get(owner, {})
-        answers = decline_withdrawn(state.seamless, event, partner, body)
     returned = [
         _bet(bet.bet_id, reserved[bet.bet_id]) for bet in body.bets if bet.bet_id in reserved
     ]
@@ -172,8 +171,12 @@ def take_back(
         partner_id=partner,
         transaction_ids=[order.transaction_id for order in orders],
     )
+    declined: list[Message] = []
+    if takes_back(state, body.round_id):
+        room = MAX_ORDERS - len(orders)
+        declined = decline_withdrawn(state.seamless, event, partner, body, room)
     # The first answer is what the withdrawal's caller hears of.
-    return [back, *orders, *answers]
+    return [back, *orders, *declined]
 
 
 def takes_back(state: WalletState, round_id: str) -> bool:
@@ -189,14 +192,15 @@ def _orders(
     returned: Sequence[bets.Bet],
     reserved: Mapping[str, Stake],
     reason: partner_wallet.RollbackReason.ValueType,
+    apart: int = MAX_ORDERS,
 ) -> list[Order]:
     """What a seamless partner must do so that stakes of one of its accounts go back; nothing where
-    they came from cash here."""
+    they came from cash here. `apart`: see `order_returns`."""
     paid_by = {bet.bet_id: reserved[bet.bet_id].transaction_id for bet in returned}
     if not any(paid_by.values()):
         return []
     money = state.seamless.rounds[round_id]
-    return order_returns(event, money, round_id, returned, paid_by, reason)
+    return order_returns(event, money, round_id, returned, paid_by, reason, apart)
 
 
 def return_step(state: WalletState, event: Event, round_id: str) -> Answers:
@@ -244,9 +248,9 @@ def _void(
     """An account's stakes of a voided round, as many as there is room for, and what a seamless
     partner must do for it."""
     reserved = stakes.stakes[owner]
-    returned = [_bet(bet_id, stake) for bet_id, stake in list(reserved.items())[:room]]
+    returned = [_bet(bet_id, reserved[bet_id]) for bet_id in _fitting(reserved, room)]
     orders = _orders(
-        state, event, round_id, returned, reserved, partner_wallet.ROLLBACK_REASON_VOIDED
+        state, event, round_id, returned, reserved, partner_wallet.ROLLBACK_REASON_VOIDED, room
     )
     back = wallets.StakeReturned(
         account_id=owner[1],
@@ -259,6 +263,20 @@ def _void(
         transaction_ids=[order.transaction_id for order in orders],
     )
     return back, orders
+
+
+def _fitting(reserved: Mapping[str, Stake], room: int) -> list[str]:
+    """The bets that may go back in a step that has `room` for one and more: each takes some, and
+    so does the call for each debit behind them."""
+    fitting: list[str] = []
+    debits = {""}
+    for bet_id, stake in reserved.items():
+        room -= 1 if stake.transaction_id in debits else 2
+        if room < 0 and fitting:
+            break
+        debits.add(stake.transaction_id)
+        fitting.append(bet_id)
+    return fitting
 
 
 def pay(state: WalletState, event: Event, body: settlements.BetsSettled) -> Sequence[Message]:

@@ -67,7 +67,7 @@ class PartnerProfile(_message.Message):
     root_certificates: _builtins.str
     """PEM of the authorities that the wallet's certificate is checked by; empty: this machine's own."""
     debit_per_bet: _builtins.bool
-    """Each bet is a debit of its own; else each request is one."""
+    """Each bet is a debit of its own where a request has at most 80; else each request is one."""
     end_of_round: _builtins.bool
     """The wallet is told of the end of a round for an account also where it pays nothing."""
     reversal_after_settlement: _builtins.bool
