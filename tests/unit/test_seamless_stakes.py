@@ -334,6 +334,8 @@ def test_an_answer_in_another_partners_name_or_for_another_order_is_an_alarm() -
     game.when(reply(game, debit, asked_by=elsewhere)).then(IMPOSSIBLE)
     game.when(reply(game, "0" * 32)).then(NOT_NOW)
     assert reserved_minor(game) == 0
+    # Neither of them is taken for the answer.
+    game.when(reply(game, debit)).then_only(wallet.StakeReserved)
 
 
 # ---- refused here ------------------------------------------------------------------------------
