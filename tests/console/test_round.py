@@ -31,7 +31,7 @@ def test_a_timeline_shows_grounds_and_the_scrubber_the_table_then(
         # Position and cause, time, actor; balances before and after.
         paid = rows.filter(has=page.get_by_text("PayoutPosted", exact=True)).first
         expect(paid.locator("th")).to_contain_text(re.compile(r"1/\d+/\d+"))
-        expect(paid.locator(".moved")).to_contain_text(re.compile(r"cash:.*→"))
+        expect(paid.locator(".moved")).to_contain_text(re.compile(r"reserved:.* → "))
         picture = page.locator("#picture")
         expect(picture).to_contain_text(REPLAY[language])
         expect(picture.locator(".card").first).to_be_visible()
