@@ -150,13 +150,18 @@ def simulate(
     seeds: Annotated[int, typer.Option(min=1, help="How many runs.")] = 200,
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
     rounds: Annotated[int, typer.Option(min=1, help="At least so many rounds a seed.")] = 20,
+    game: Annotated[
+        str, typer.Option(metavar="GAME", help="The only game of all tables; else each draws one.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """The whole fleet in one process on a log that fails on demand, seed after seed."""
     with _plainly():
-        from services.cli.simulate import run_simulation
+        from services.cli.simulate import GAMES, run_simulation
 
-        code = run_simulation(seeds=seeds, first=first, rounds=rounds, as_json=as_json)
+        if game and game not in GAMES:
+            raise typer.BadParameter(f"the games are {', '.join(GAMES)}", param_hint="--game")
+        code = run_simulation(seeds=seeds, first=first, rounds=rounds, as_json=as_json, game=game)
     raise typer.Exit(code)
 
 

@@ -239,7 +239,7 @@ class HandShoeAuditor:
             )
         for card in body.cards:
             if told is not None:
-                self._as_told(fact, told, body, card.card)
+                self._as_told(fact, told, body, card.card, card.index)
                 self.findings.check(
                     not one.held, fact.place, f"card {card.index} is dealt before what is held"
                 )
@@ -266,12 +266,13 @@ class HandShoeAuditor:
             "card dealt by a dealer's entry" if by_hand else "card dealt by a device"
         )
 
-    def _as_told(self, fact: Fact, told: Any, body: Any, card: str) -> None:
+    def _as_told(self, fact: Fact, told: Any, body: Any, card: str, index: int) -> None:
         self.findings.check(
             isinstance(told, floor.RecordCard)
             and (told.card, told.source, told.device) == (card, body.source, body.device)
             and (told.table_id, told.shoe_id) == (body.table_id, body.shoe_id)
-            and told.round_id in ("", body.round_id),
+            and told.round_id in ("", body.round_id)
+            and (not told.HasField("index") or told.index == index),
             fact.place,
             f"{card} of {body.shoe_id} was not told so",
         )
@@ -295,7 +296,7 @@ class HandShoeAuditor:
     def _held(self, fact: Fact, one: HandShoe, body: floor.OutcomeHeld) -> None:
         """Nobody has called it yet."""
         told, running = self._told.get(fact.cause), self.rounds[body.round_id]
-        self._as_told(fact, told, body, body.card)
+        self._as_told(fact, told, body, body.card, body.index)
         hands = [hands for at, hands in running.calls if at < fact.cause and hands]
         self.findings.check(
             body.index == one.next

@@ -57,7 +57,12 @@ def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -
         elif isinstance(fact.body, logs.InputFailed):
             continue  # It goes on where its own service acts on failures: some do, some do not.
         elif isinstance(fact.body, table.BetsWithdrawn) and fact.body.round_id in voided:
-            continue  # A void ends a close that has further steps: every stake goes back anyway.
+            # A void ends a close that has further steps; who called it is told, if somebody did.
+            findings.check(
+                not fact.body.close.request_id or (fact.service, fact.place) in answered,
+                fact.place,
+                "nobody is told that a close came to no end",
+            )
         elif fact.continues and (fact.service, fact.place) not in answered:
             findings.add(fact.place, f"{type(fact.body).__name__} was to be gone on with")
 

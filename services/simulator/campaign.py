@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from sabot.limits.v1 import events_pb2 as limits
+from sabot.rules.v1 import events_pb2 as rules
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.memory_log import FAULT_KINDS
-from services.simulator.director import GAPS, VOID_GAPS
+from services.simulator.coverage import REACHED
+from services.simulator.director import FLOOR_GAPS, GAPS, VOID_GAPS
 from services.simulator.releases import PLANTABLE
 from services.simulator.simulation import ROUNDS, SeedResult, run_seed
 
@@ -24,6 +26,8 @@ REFUSED: tuple[str, ...] = (
         table.REFUSAL_NOT_WHOLE_CHIPS, table.REFUSAL_SEAT_TAKEN, table.REFUSAL_NOT_YOUR_SEAT,
         table.REFUSAL_NOT_YOUR_TURN, table.REFUSAL_ACTION_NOT_ALLOWED,
         table.REFUSAL_BAD_EXTRA_STAKE, table.REFUSAL_ACTION_PENDING,
+        table.REFUSAL_NOT_ON_FLOOR, table.REFUSAL_CORRECTION_PENDING,
+        table.REFUSAL_RESULT_ACCEPTED, table.REFUSAL_NOT_SUSPENDED,
     )),
     *(f"refused: {limits.Limit.Name(limit)}" for limit in (
         limits.LIMIT_BELOW_MINIMUM, limits.LIMIT_ABOVE_MAXIMUM, limits.LIMIT_STAKE_STEP,
@@ -33,7 +37,9 @@ REFUSED: tuple[str, ...] = (
         limits.LIMIT_DEPOSIT_WINDOW, limits.LIMIT_COOLING_OFF,
     )),
 )  # fmt: skip
-"""Each refusal of bets and actions that somebody can bring about."""
+"""Each refusal of bets, actions and orders that somebody can bring about."""
+SELDOM_ON_FLOOR = frozenset({rules.HandsCorrected, rules.DrawRecalled})
+"""So rare that not every deed can be asked for behind them."""
 REQUIRED: tuple[str, ...] = (
     *FAULT_KINDS,
     "partner contradicts itself",
@@ -78,6 +84,10 @@ REQUIRED: tuple[str, ...] = (
     "break of an account",
     "second draw of a toss",
     "turn ended by the clock",
+    "table moved to the floor or from it",
+    "call right behind a stake",
+    "outcome seen before the call, told after it",
+    "order while a correction is under way",
     "two actions at once",
     *REFUSED,
     *(
@@ -86,16 +96,31 @@ REQUIRED: tuple[str, ...] = (
         for gap in GAPS
     ),
     *(f"withdrawal after {gap.__name__}" for gap in VOID_GAPS),
+    *(
+        f"{deed} after {gap.__name__}"
+        for deed in ("void", "suspend", "crash")
+        for gap in FLOOR_GAPS
+        if gap not in SELDOM_ON_FLOOR
+    ),
+    *REACHED,
 )
-"""What a campaign of 200 seeds must have injected."""
+"""What a campaign of 200 seeds must have injected, and reached."""
 
 
 def run_seeds(
-    seeds: Sequence[int], *, rounds: int = ROUNDS, jobs: int | None = None
+    seeds: Sequence[int],
+    *,
+    rounds: int = ROUNDS,
+    jobs: int | None = None,
+    games: Sequence[str] = (),
 ) -> Iterator[SeedResult]:
-    """Run seeds, as they come to their ends. `jobs`: so many processes; None: one for each CPU."""
+    """Run seeds, as they come to their ends.
+
+    - jobs: so many processes; None: one for each CPU.
+    - games: what tables play; empty: all.
+    """
     workers = min(jobs or os.cpu_count() or 1, len(seeds))
-    work = partial(run_seed, rounds=rounds)
+    work = partial(run_seed, rounds=rounds, games=games)
     if workers <= 1:
         yield from map(work, seeds)
         return

@@ -22,8 +22,10 @@ from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.shoe.v1 import events_pb2 as shoe
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.simulator.asking import Callers, LuckyEdge, hashed
 from services.simulator.fleet import Fleet
@@ -95,6 +97,21 @@ OFTEN = RARE | OF_TURNS | OF_WHEELS | OF_DICE
 """Fewer tables have turns, wheels and dice: what happens there is picked more often too."""
 VOID_GAPS: tuple[type[Message], ...] = (table.RoundVoided, limits.BookVoided, wallet.RoundReturned)
 """The same, for a round that is voided."""
+FLOOR_GAPS: tuple[type[Message], ...] = (
+    orders.WithdrawalNoted,
+    floor.OutcomeHeld,
+    floor.FloorFaultFound,
+    shoe.SpinInvalidated,
+    orders.CardCorrectionOrdered,
+    orders.OutcomeCorrectionOrdered,
+    floor.CardCorrected,
+    floor.OutcomeCorrected,
+    rules.HandsCorrected,
+    rules.DrawRecalled,
+)
+"""The same, on the floor: events that few rounds have."""
+FLOOR_SHARE = 0.35
+"""Of these events, those behind which something happens."""
 DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot")
 WEIGHTS = (5, 5, 3, 6, 2, 1)
 SETTLEMENT_WITHIN_S = 2.0
@@ -158,6 +175,8 @@ class Director:
                 continue
             plan.done = True
             self._do(plan.deed, body)
+        if isinstance(body, FLOOR_GAPS) and self.rng.random() < FLOOR_SHARE:
+            self._do(self.rng.choices(DEEDS, WEIGHTS)[0], body)
 
     def _plan(self, round_id: str, game: int) -> None:
         if self.rng.random() > SHARE:

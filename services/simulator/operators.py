@@ -44,7 +44,6 @@ ORDER_ENDS = (
     table.TableClosed,
     table.RoundOpened,
     table.BettingClosed,
-    table.BetsWithdrawn,  # The close has begun; a void may come before its end.
     table.RoundSuspended,
     table.RoundResumed,
     table.RoundVoided,

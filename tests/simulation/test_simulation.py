@@ -12,11 +12,18 @@ from services.cli.simulate import repeat_command
 from services.simulator.campaign import REQUIRED, injected, missing, run_seeds
 from services.simulator.simulation import SeedResult, run_seed
 from tests.simulation.correction_mutations import MUTATIONS as CORRECTION_MUTATIONS
+from tests.simulation.floor_mutations import FLOOR_MUTATIONS
 from tests.simulation.game_mutations import GAME_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.seamless_mutations import SEAMLESS_MUTATIONS
 
-ALL_MUTATIONS = {**MUTATIONS, **GAME_MUTATIONS, **CORRECTION_MUTATIONS, **SEAMLESS_MUTATIONS}
+ALL_MUTATIONS = {
+    **MUTATIONS,
+    **GAME_MUTATIONS,
+    **CORRECTION_MUTATIONS,
+    **SEAMLESS_MUTATIONS,
+    **FLOOR_MUTATIONS,
+}
 
 SHORT = range(1, 13)
 """Seeds of the short campaign."""
