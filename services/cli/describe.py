@@ -34,7 +34,7 @@ from services.odds.outcomes import per_cent
 LEFT_OUT = frozenset(
     {
         *("table_id", "round_id", "request_hash", "asked_by"),
-        *("blackjack_on_floor", "told_when_voided", "compared_when_over"),
+        *("blackjack_on_floor", "told_when_voided", "compared_when_over", "waits_for_held"),
     }
 )
 """Fields that the rest of the line says already, or nobody reads; and what every input says since

@@ -192,6 +192,7 @@ class FloorServicer:
         state: ShoeState = self._edge.state("shoe")
         if isinstance(body, floor.RecordCard):
             _keep_face_down(state, body)
+            body.waits_for_held = True
         if isinstance(body, shoes.RecordSpin | shoes.RecordDice):
             body.compared_when_over = True
         asked_by = call_answered(state, body)

@@ -87,6 +87,7 @@ def may_refuse(one: HandShoe, told: floor.RecordCard, refusal: int) -> bool:
         floor.FLOOR_REFUSAL_PLACE_NOT_NAMED: seated
         and not (told.round_id and told.HasField("index")),
         floor.FLOOR_REFUSAL_FACE_DOWN: seated,
+        floor.FLOOR_REFUSAL_CARDS_HELD: bool(one.held and told.round_id),
         floor.FLOOR_REFUSAL_REQUEST_EXPIRED: True,
         floor.FLOOR_REFUSAL_REQUEST_ID_AHEAD: True,
         floor.FLOOR_REFUSAL_REQUEST_ID_REUSED: True,

@@ -46,7 +46,9 @@ WRONG_CLOCKS_US = (-600_000_000, 2_500_000, 3_600_000_000)
 SEATED = rule_set_pb2.GAME_BLACKJACK
 TOSSES = (rule_set_pb2.GAME_ROULETTE, rule_set_pb2.GAME_SICBO)
 NOTICED = 0.6
-"""Of misread outcomes, those for which somebody has the round suspended at once."""
+"""Of misread outcomes, those for which somebody has the round suspended."""
+FORESEEN = 0.5
+"""Those for which that happens before they are told."""
 
 
 @dataclass(slots=True)
@@ -165,6 +167,7 @@ class Floor:
         order = table.CloseBetting(
             table_id=running.table_id, round_id=running.round_id, source=table.SOURCE_OPERATOR
         )
+        order.told_when_voided = True
         if self.calm or rng.random() < 0.12:
             return order
         order.device_time_us = now_us() - rng.randint(0, CALL_LAG_US)
@@ -227,6 +230,7 @@ class Floor:
                 await self.telling.tell(declared)
         elif chance < 0.16:
             self._asked["toss misread"] += 1
+            self._foresee(running)
             await self.telling.tell(self.telling.toss(*named, other._replace(turns=5)))
             await self._notice(running)
         elif chance < 0.24:
@@ -254,15 +258,15 @@ class Floor:
     async def _at_once(self, *told: Any) -> None:
         await asyncio.gather(*(self.telling.tell(one) for one in told))
 
+    def _foresee(self, running: SeenRound) -> None:
+        """Somebody has the round suspended at once, so that its result is held."""
+        if self.rng.random() < FORESEEN and running.phase == "dealing":
+            self.telling.put_order(_suspend(running))
+
     async def _notice(self, running: SeenRound) -> None:
         """Somebody sees that something was misread."""
         if self.rng.random() < NOTICED and running.phase == "dealing" and not running.suspended:
-            order = table.SuspendRound(
-                table_id=running.table_id,
-                round_id=running.round_id,
-                reason=table.ROUND_REASON_MISREAD,
-            )
-            await self.operators.order(order, "operator:dana")
+            await self.operators.order(_suspend(running), "operator:dana")
 
     # ---- cards ---------------------------------------------------------------------------------
 
@@ -294,6 +298,8 @@ class Floor:
         if chance < 0.07:
             self._asked["card misread"] += 1
             told.card = other
+            if running is not None:
+                self._foresee(running)
             await self.telling.tell(told)
             if running is not None:
                 await self._notice(running)
@@ -423,3 +429,11 @@ class Floor:
             card = stands.cards[stands.next + ahead]
             told = self.telling.card(stands, card, index=None, round_id=running.round_id)
             self.telling.put(told)
+
+
+def _suspend(running: SeenRound) -> table.SuspendRound:
+    return table.SuspendRound(
+        table_id=running.table_id,
+        round_id=running.round_id,
+        reason=table.ROUND_REASON_MISREAD,
+    )

@@ -78,7 +78,11 @@ class Telling:
     ) -> floor.RecordCard:
         """A card came out."""
         told = floor.RecordCard(
-            table_id=of.table_id, shoe_id=of.shoe_id, round_id=round_id, card=card
+            table_id=of.table_id,
+            shoe_id=of.shoe_id,
+            round_id=round_id,
+            card=card,
+            waits_for_held=True,
         )
         if index is not None:
             told.index = index

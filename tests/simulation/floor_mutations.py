@@ -11,7 +11,6 @@ import pytest
 
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
-from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.event import Event
 from services.rules.domain import corrections as rules_corrections
@@ -160,7 +159,7 @@ def lets_a_second_reading_stand(patch: pytest.MonkeyPatch) -> Cores:
     return BASE
 
 
-def spins_a_declared_spin_once_more_for_nothing(patch: pytest.MonkeyPatch) -> Cores:
+def voids_a_spin_that_stands(patch: pytest.MonkeyPatch) -> Cores:
     """A spin that has its outcome cannot be declared void."""
     answer = floor_tosses.answer_no_spin
 
@@ -291,7 +290,6 @@ def moves_packs_out_of_a_shoe(patch: pytest.MonkeyPatch) -> Cores:
     return BASE
 
 
-STAGE = bet_pb2.STAGE_UNSPECIFIED
 FLOOR_MUTATIONS: dict[str, Mutation] = {
     install.__name__: Mutation(install, sign, games, *rounds)
     for install, sign, games, *rounds in (
@@ -305,12 +303,12 @@ FLOOR_MUTATIONS: dict[str, Mutation] = {
         (lets_faults_pass, "nobody looked at", CARD_GAMES),
         (counts_a_void_spin, "and stood at", ("floor_roulette",)),
         (lets_a_second_reading_stand, "and stood at", TOSS_GAMES),
-        (spins_a_declared_spin_once_more_for_nothing, "INVALID_REASON_DECLARED", TOSS_GAMES, 20),
+        (voids_a_spin_that_stands, "INVALID_REASON_DECLARED", TOSS_GAMES, 20),
         (settles_what_was_misread, "the result of", TOSS_GAMES),
         (gives_a_card_too_many, "in all", CARD_GAMES),
         (takes_a_second_reading_for_the_next_card, "was not told so", CARD_GAMES),
         (keeps_hands_after_a_correction, "is not that of its cards", ("floor_baccarat",), 20),
-        (deals_what_was_held_for_a_void_round, "", CARD_GAMES, 20),
+        (deals_what_was_held_for_a_void_round, "to a hand that is not next", CARD_GAMES, 20),
         (deals_on_after_the_cut_card, "behind its last round", ("floor_dragon_tiger",), 20),
         (burns_as_many_as_the_dealer_says, "burns", ("floor_baccarat",)),
         (corrects_cards_of_other_rounds, "instead of", CARD_GAMES, 20),

@@ -22,6 +22,11 @@ from services.simulator.simulation import Simulation, run_seed
 from services.simulator.tables import FLOOR_GAMES, GAME_NUMBERS, GAMES, kind_of, named
 from services.simulator.virtual_time import run_virtual
 
+FOUND = (
+    (304, ("floor_baccarat", "floor_roulette")),  # A card of an old round swept away a held one.
+)
+"""Seeds that showed a fault of the product once."""
+
 
 def test_floors_violate_nothing_and_go_ways_that_are_known() -> None:
     reached: Counter[str] = Counter()
@@ -33,6 +38,14 @@ def test_floors_violate_nothing_and_go_ways_that_are_known() -> None:
     assert len(ways) > len(FLOOR_PATHS) // 2
     assert "round of told tosses" in ways
     assert "round of cards on the floor" in ways
+
+
+@pytest.mark.parametrize(("seed", "games"), FOUND)
+def test_a_seed_that_found_a_fault_violates_nothing_any_more(
+    seed: int, games: tuple[str, ...]
+) -> None:
+    result = run_seed(seed, games=games)
+    assert not result.violations, result.violations
 
 
 def test_a_way_that_was_never_gone_is_missing() -> None:

@@ -277,6 +277,15 @@ def test_a_burn_is_face_down_or_seen_and_for_a_reason() -> None:
     log_.when(told).then(rejected(told, floor.FLOOR_REFUSAL_IMPOSSIBLE))
 
 
+def test_a_card_of_another_round_waits_for_what_is_held() -> None:
+    """It lies behind the held card, which the running round may still take."""
+    log_ = ready().given(round_opened(), sealed(), card("2S"))
+    told = card("9D", index=9, round_id="t1-7")
+    told.body.waits_for_held = True
+    log_.when(told).then(rejected(told, floor.FLOOR_REFUSAL_CARDS_HELD))
+    log_.when(called()).then(dealt(8, "2S", PLAYER))
+
+
 def test_a_burn_waits_for_what_is_held_and_for_cards() -> None:
     log_ = ready().given(round_opened(), sealed(), card("2S"))
     told = burn(1, reason=shoes.BURN_REASON_DROPPED)

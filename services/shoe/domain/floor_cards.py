@@ -94,6 +94,8 @@ def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[
     if shoe.standing is Standing.SEALED:
         return [_shown(body)]
     if not running:
+        if on_floor.held and body.waits_for_held:  # They came out before it, and the running round may still take them.
+            return refused(body, floor.FLOOR_REFUSAL_CARDS_HELD)
         return [_burned(body, index, _stray(body))]
     answers: list[Message] = []
     if not table.at_floor.sealed or 0 < body.device_time_us < table.at_floor.cut_off_us:

@@ -340,6 +340,7 @@ class RecordCard(_message.Message):
     DEVICE_FIELD_NUMBER: _builtins.int
     DEVICE_TIME_US_FIELD_NUMBER: _builtins.int
     ASKED_BY_FIELD_NUMBER: _builtins.int
+    WAITS_FOR_HELD_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """UUIDv7."""
     request_hash: _builtins.bytes
@@ -360,6 +361,10 @@ class RecordCard(_message.Message):
     """The device; empty for a manual entry."""
     device_time_us: _builtins.int
     """When the device saw it, by its own clock, microseconds since 1970 UTC; 0 where not told."""
+    waits_for_held: _builtins.bool
+    """Whether a card of a round that does not run waits while cards are held for the one that does. Every edge
+    sets it since it waits; inputs from before are decided as they were.
+    """
     @_builtins.property
     def asked_by(self) -> _entry_pb2.Position:
         """The call that it answers; absent where none was known."""
@@ -378,10 +383,11 @@ class RecordCard(_message.Message):
         device: _builtins.str = ...,
         device_time_us: _builtins.int = ...,
         asked_by: _entry_pb2.Position | None = ...,
+        waits_for_held: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "asked_by", b"asked_by", "index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "asked_by", b"asked_by", "card", b"card", "device", b"device", "device_time_us", b"device_time_us", "index", b"index", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "asked_by", b"asked_by", "card", b"card", "device", b"device", "device_time_us", b"device_time_us", "index", b"index", "request_hash", b"request_hash", "request_id", b"request_id", "round_id", b"round_id", "shoe_id", b"shoe_id", "source", b"source", "table_id", b"table_id", "waits_for_held", b"waits_for_held"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
     _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
