@@ -56,6 +56,8 @@ def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -
             findings.add(fact.place, f"{type(fact.body).__name__} was never answered")
         elif isinstance(fact.body, logs.InputFailed):
             continue  # It goes on where its own service acts on failures: some do, some do not.
+        elif not fact.continues:
+            continue
         elif isinstance(fact.body, table.BetsWithdrawn) and fact.body.round_id in voided:
             # A void ends a close that has further steps; who called it is told, if somebody did.
             findings.check(
@@ -63,7 +65,7 @@ def check_answers(facts: Sequence[Fact], findings: Findings, *, at_rest: bool) -
                 fact.place,
                 "nobody is told that a close came to no end",
             )
-        elif fact.continues and (fact.service, fact.place) not in answered:
+        elif (fact.service, fact.place) not in answered:
             findings.add(fact.place, f"{type(fact.body).__name__} was to be gone on with")
 
 

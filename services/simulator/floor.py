@@ -96,7 +96,7 @@ class Floor:
     async def serve(self, table_id: str) -> None:
         """Stand at a table to its end; there is nothing to do where outcomes are drawn."""
         await self.room.receive()
-        while not self.operators.is_over(table_id):
+        while table_id not in self.operators.left:
             await asyncio.sleep(self.rng.uniform(*LOOK_S))
             awaited = self.telling.awaited(table_id)
             one = self.world.tables.get(table_id)

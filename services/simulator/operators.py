@@ -67,6 +67,8 @@ class Operators:
         """Whether the simulation comes to its end: no further rounds."""
         self.lasting = False
         """Whether shoes shall last, so that their side bets are closed in the end."""
+        self.left: set[str] = set()
+        """Tables that are closed for good: no order to open one is under way any more."""
         self.supervise: Callable[[SeenRound], Awaitable[None]] | None = None
         """Who looks at rounds on the floor that stand still."""
         self._retries: Counter[Position] = Counter()
@@ -84,7 +86,7 @@ class Operators:
     async def run_table(self, table_id: str, kind: Kind, *, timed: bool) -> None:
         """Open a table for a game and look after it to the end."""
         await self._open(table_id, kind, timed=timed)
-        while not self.is_over(table_id):
+        while not self._over(table_id):
             await asyncio.sleep(LOOK_S)
             one = self.world.tables.get(table_id)
             if one is None:
@@ -99,14 +101,14 @@ class Operators:
                 await self._open(table_id, kind, timed=self.rng.random() < 0.5)
             else:
                 kind = await self._between_rounds(table_id, one, kind)
+        self.left.add(table_id)
 
     async def _open(self, table_id: str, kind: Kind, *, timed: bool) -> None:
         """Open a table, or change the rules of an open one; it keeps its game."""
         spec = table_spec(self.rng, table_id, kind, timed=timed, lasting=self.lasting)
         await self.order(table.OpenTable(spec=spec, blackjack_on_floor=True))
 
-    def is_over(self, table_id: str) -> bool:
-        """Whether a table is closed for good."""
+    def _over(self, table_id: str) -> bool:
         one = self.world.tables.get(table_id)
         return self.closing and one is not None and not one.open and one.running is None
 

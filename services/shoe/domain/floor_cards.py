@@ -94,7 +94,7 @@ def answer_card(state: ShoeState, event: Event, body: floor.RecordCard) -> list[
     if shoe.standing is Standing.SEALED:
         return [_shown(body)]
     if not running:
-        if on_floor.held and body.waits_for_held:  # They came out before it, and the running round may still take them.
+        if on_floor.held and body.waits_for_held:  # They lie before it, and may be taken yet.
             return refused(body, floor.FLOOR_REFUSAL_CARDS_HELD)
         return [_burned(body, index, _stray(body))]
     answers: list[Message] = []

@@ -13,7 +13,8 @@ REQUEST_ID_AHEAD. Then
       contradicts a look); a card that is out already (OUT_OF_ORDER where nobody saw it, else
       ALREADY_RECORDED, or it contradicts); OUT_OF_ORDER (not the next one), BURN_AWAITED,
       SHOE_EMPTY, FACE_DOWN (the next one is the hole card), a card that cannot be by the census,
-      CARDS_HELD (of another round), TOO_MANY_CARDS, FACE_DOWN (before the deal of blackjack is called: it may be the hole card);
+      CARDS_HELD (of another round), TOO_MANY_CARDS, FACE_DOWN (before the deal of blackjack is
+      called: it may be the hole card);
     RecordFaceDown: ALREADY_RECORDED, OUT_OF_ORDER (not the next one), SHOE_EMPTY, NOT_FACE_DOWN;
     RecordPeek: LOOK_NOT_CALLED (no hole card of a running round), ALREADY_RECORDED or a
       contradiction, LOOK_NOT_CALLED;
