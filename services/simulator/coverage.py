@@ -58,9 +58,11 @@ is not named here must be reached."""
 EVENTS: tuple[str, ...] = tuple(
     EVENT + name
     for name in sorted(
-        str(kind.DESCRIPTOR.full_name)
-        for core in BASE.values()
-        for kind in core.folds | core.answers
+        {
+            str(kind.DESCRIPTOR.full_name)
+            for core in BASE.values()
+            for kind in core.folds | core.answers
+        }
     )
     if name not in ELSEWHERE
 )

@@ -99,7 +99,7 @@ def forgets_withdrawals_that_wait(patch: pytest.MonkeyPatch) -> Cores:
 
 def lets_an_early_outcome_count(patch: pytest.MonkeyPatch) -> Cores:
     """What came before every stake was certain counts only once a supervisor has looked."""
-    decide_fault = table_decide.decide_fault
+    decide_fault = floor_close.decide_fault
 
     def but_early(state: Any, event: Event, body: floor.FloorFaultFound) -> Any:
         early = body.fault == floor.FLOOR_FAULT_EARLY_OUTCOME
@@ -126,7 +126,7 @@ def takes_the_close_for_the_seal(patch: pytest.MonkeyPatch) -> Cores:
 
 def lets_faults_pass(patch: pytest.MonkeyPatch) -> Cores:
     """A round in which something cannot be right stands still."""
-    decide_fault = table_decide.decide_fault
+    decide_fault = floor_close.decide_fault
 
     def early_only(state: Any, event: Event, body: floor.FloorFaultFound) -> Any:
         early = body.fault == floor.FLOOR_FAULT_EARLY_OUTCOME
@@ -203,7 +203,7 @@ def gives_a_card_too_many(patch: pytest.MonkeyPatch) -> Cores:
 
 def takes_a_second_reading_for_the_next_card(patch: pytest.MonkeyPatch) -> Cores:
     """A card that is read twice is one card."""
-    answer = floor_orders.answer_card
+    answer = floor_cards.answer_card
 
     def whatever_its_place(state: ShoeState, event: Event, body: floor.RecordCard) -> Any:
         named = floor.RecordCard()
@@ -231,7 +231,7 @@ def deals_what_was_held_for_a_void_round(patch: pytest.MonkeyPatch) -> Cores:
 
 def deals_on_after_the_cut_card(patch: pytest.MonkeyPatch) -> Cores:
     """The round before or during which the cut card comes out is the last (rule BAC-3)."""
-    answer = floor_orders.answer_cut_card
+    answer = floor_cards.answer_cut_card
 
     def one_more(state: ShoeState, body: floor.RecordCutCard) -> Any:
         answers = answer(state, body)

@@ -281,6 +281,7 @@ def test_a_card_of_another_round_waits_for_what_is_held() -> None:
     """It lies behind the held card, which the running round may still take."""
     log_ = ready().given(round_opened(), sealed(), card("2S"))
     told = card("9D", index=9, round_id="t1-7")
+    assert isinstance(told.body, floor.RecordCard)
     told.body.waits_for_held = True
     log_.when(told).then(rejected(told, floor.FLOOR_REFUSAL_CARDS_HELD))
     log_.when(called()).then(dealt(8, "2S", PLAYER))
