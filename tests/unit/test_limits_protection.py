@@ -277,6 +277,17 @@ def test_lim_7_a_deposit_that_the_wallet_declines_after_all_does_not_count() -> 
     assert hall.game.state.deposits == {}
 
 
+def test_lim_7_a_deposit_that_failed_is_not_approved_later() -> None:
+    """The wallet has declined it as it failed: nothing would come that settles it here."""
+    hall = lobby(setting(DEPOSIT, 1_000, window_s=DAY_S))
+    hall.game.given(deposit(1, 600))
+    event, hall = hall.game.last, lobby(setting(DEPOSIT, 1_000, window_s=DAY_S))
+    failed = limits.Violation(limit=limits.LIMIT_FAILED)
+    hall.game.retry(event).then(deposit_refused(1, 600, failed))
+    assert hall.game.state.deposits == {}
+    hall.game.when(deposit(2, 1_000)).then(deposit_taken(2, 1_000))
+
+
 def test_lim_7_an_account_without_limits_deposits_as_ever() -> None:
     hall = lobby()
     hall.game.when(deposit(1, 10**12)).then(deposit_taken(1, 10**12))

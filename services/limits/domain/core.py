@@ -353,8 +353,12 @@ def _judge_withdrawal(
 def _judge_deposit(
     state: LimitsState, event: Event, body: wallets.DepositRequested
 ) -> limits.DepositApproved | limits.DepositRefused:
-    """LIM-7."""
-    violations = judged_deposit(state, event, body)
+    """LIM-7. One whose decision failed before has counted as declined ever since: an approval now
+    would count towards limits, and nothing would ever settle it."""
+    if event.retried:
+        violations = [limits.Violation(limit=limits.LIMIT_FAILED)]
+    else:
+        violations = judged_deposit(state, event, body)
     if violations:
         return limits.DepositRefused(
             request_id=body.request_id,
