@@ -191,6 +191,25 @@ def test_a_declined_debit_is_told_in_the_bettors_words(
 # ---- no answer ---------------------------------------------------------------------------------
 
 
+def test_a_call_that_is_no_good_does_not_end_the_ones_before_it() -> None:
+    """Nothing is remembered of it, so one that was not answered may still be carried out."""
+    for earlier in (0, 1):
+        game = seamless_partner()
+        debit = debit_of(game.when(approved_at("r1", TIE)))
+        for _ in range(earlier):
+            game.given(unknown(game, debit, "UNAVAILABLE"))
+        why = partner_wallet.DEBIT_DECLINE_OTHER
+        no_good = reply(
+            game,
+            debit,
+            seamless.REPLY_OUTCOME_DECLINED,
+            debit_decline=why,
+            problem="INVALID_ARGUMENT",
+        )
+        game.when(no_good).then_only(wallet.StakeDeclined, *[seamless.RollbackOrdered] * earlier)
+        assert balanced(game)
+
+
 def test_an_unknown_outcome_decides_nothing_and_is_kept() -> None:
     game = seamless_partner()
     debit = debit_of(game.when(approved_at("r1", TIE)))

@@ -230,7 +230,10 @@ def decide_debit(
         case seamless.REPLY_OUTCOME_DECLINED:
             decline = _DECLINES.get(body.debit_decline, wallets.DECLINE_PARTNER_DECLINED)
             where = (movement.round_id, movement.asked_by)
-            return decline_request(state, event, *where, decline, but=body.transaction_id)
+            # A call that is no good is not remembered, so an earlier one may still be carried out.
+            left_open = body.problem and movement.calls > 1
+            but = "" if left_open else body.transaction_id
+            return decline_request(state, event, *where, decline, but=but)
         case seamless.REPLY_OUTCOME_CONTRADICTORY:
             return [
                 disputed(body.transaction_id, movement, body.problem),
