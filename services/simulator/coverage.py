@@ -15,7 +15,7 @@ EVENT = "event: "
 
 SEAMLESS = "partners' own wallets: tests/unit, tests/fleet and the certification play them"
 LIMITS = "player protection: tests/unit plays every order of it against a model"
-BLACKJACK = "blackjack on the floor is not simulated yet: tests/unit and tests/fleet"
+BLACKJACK = "blackjack on the floor is simulated where it is named: tests/simulation"
 ELSEWHERE: dict[str, str] = {
     "sabot.shoe.v1.RecordFaceDown": BLACKJACK,
     "sabot.shoe.v1.RecordPeek": BLACKJACK,
@@ -101,7 +101,11 @@ FLOOR_PATHS: tuple[str, ...] = (
     "early card",
     "early toss",
     "toss contradicted",
-    *(f"fault: {floor.FloorFault.Name(fault)}" for fault in floor.FloorFault.values() if fault),
+    *(
+        f"fault: {floor.FloorFault.Name(fault)}"
+        for fault in floor.FloorFault.values()
+        if fault not in (floor.FLOOR_FAULT_UNSPECIFIED, floor.FLOOR_FAULT_CARD_OUT_OF_TURN)
+    ),
     "result after a fault that was looked at",
     "card corrected",
     "held card corrected",
@@ -132,7 +136,7 @@ FLOOR_PATHS: tuple[str, ...] = (
         if movement
     ),
 )
-"""The ways of the floor."""
+"""The ways of the floor; those of blackjack have a campaign of their own."""
 
 UNREACHED_REFUSALS = {
     floor.FLOOR_REFUSAL_UNSPECIFIED: "none",
