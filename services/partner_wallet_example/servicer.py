@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import grpc
 import protovalidate
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from sabot.money.v1.money_pb2 import Money
 from sabot.partnerwallet.v1 import partner_reconciliation_service_pb2 as reconciling
@@ -99,6 +100,9 @@ class PartnerWallet(
             protovalidate.validate(request)
         except protovalidate.ValidationError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        for field, value in request.ListFields():
+            if isinstance(value, Timestamp) and not _can_be(value):
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{field.name}: is no time")
 
     async def _decided(
         self, decide: Callable[[Question], Answer], question: Question, context: Context
@@ -115,3 +119,12 @@ class PartnerWallet(
             # Whether it is written is not known now; the same call will find out.
             logging.getLogger(__name__).exception("the books cannot be written")
             await context.abort(grpc.StatusCode.UNAVAILABLE, "try again")
+
+
+def _can_be(time: Timestamp) -> bool:
+    """Whether it is a time of the years 1 to 9999; the fields of the message hold more."""
+    try:
+        time.ToMicroseconds()
+    except ValueError:
+        return False
+    return True

@@ -222,6 +222,35 @@ async def test_its_digests_are_those_of_the_ledger(tmp_path: Path) -> None:
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
+async def test_a_time_that_cannot_be_is_refused_and_moves_nothing(tmp_path: Path) -> None:
+    async with running(RunningWallet(tmp_path)) as one:
+        one.book.open_account("anna", "EUR", 100)
+        async with grpc.aio.insecure_channel(one.address) as channel:
+            digests: reconciling_grpc.PartnerReconciliationServiceAsyncStub
+            digests = reconciling_grpc.PartnerReconciliationServiceStub(channel)
+            wallets: wallet_grpc.PartnerWalletServiceAsyncStub
+            wallets = wallet_grpc.PartnerWalletServiceStub(channel)
+            for seconds, nanos in ((2**63 - 1, 0), (-(2**63), 0), (253_402_300_800, 0), (1, -1)):
+                asked = reconciling.GetDigestRequest(currency_code="EUR")
+                asked.from_time.FromMicroseconds(0)
+                asked.to_time.seconds, asked.to_time.nanos = seconds, nanos
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await digests.GetDigest(
+                        asked, metadata=one.metadata("GetDigest", "", ""), timeout=5
+                    )
+                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                stake = debit("b1", 40)
+                stake.time.seconds, stake.time.nanos = seconds, nanos
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await wallets.Debit(
+                        stake, metadata=one.metadata("Debit", "b1", "anna"), timeout=5
+                    )
+                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        anna = one.book.account("anna")
+        assert anna is not None
+        assert anna.balance_minor == 100
+
+
 def test_as_a_command_it_listens_and_ends_in_order(tmp_path: Path) -> None:
     keys = RunningWallet(tmp_path)._published
     program = [sys.executable, "-m", "services.partner_wallet_example", "--db",
