@@ -87,7 +87,7 @@ class Archive:
         log = await self.log()
         accepted = self.accepted()
         until = note.last if note is not None else 0
-        mark = self.history.mark_before(note.first) if note is not None else None
+        mark = self.history.mark_of(round_id)
         if mark is None:
             return await playthrough(log, round_id, accepted, until=until)
         until = until or await self.last_sequence()

@@ -87,6 +87,8 @@ class History:
         self._types = types
         self._reader = SkimReader(cell, types, accepted=accepted)
         self.rounds: OrderedDict[str, RoundNote] = OrderedDict()
+        self.forgetful = False
+        """Whether rounds were left out of `rounds` since the log began, as there are too many."""
         self.tallies = Tallies()
         self.seals: deque[SealNote] = deque(maxlen=SHOWN_SEALS)
         self.accounts: set[tuple[str, str]] = set()
@@ -153,6 +155,15 @@ class History:
         found = [mark for mark in self.marks if mark.sequence < sequence]
         return found[-1] if found else None
 
+    def mark_of(self, round_id: str) -> Mark | None:
+        """Where to read a round from; None: from the log's beginning. One that is not known lies
+        ahead, as long as none was left out: nobody has a log read by asking for what is not there.
+        Its order may have come already, so not the very newest mark."""
+        note = self.rounds.get(round_id)
+        if note is not None:
+            return self.mark_before(note.first)
+        return None if self.forgetful else self.marks[max(0, len(self.marks) - 2)]
+
     def _mark(self, ledger: Mapping[str, int], opened: Mapping[str, tables.TableOpened]) -> Mark:
         return Mark(deepcopy(self._reader.state), ledger, opened)
 
@@ -201,6 +212,7 @@ class History:
         self.rounds[body.round_id] = RoundNote(body.round_id, body.table_id, first, one.time_us)
         while len(self.rounds) > MOST_ROUNDS:
             self.rounds.popitem(last=False)
+            self.forgetful = True
 
     def _round_closed(self, one: Skimmed) -> None:
         body = tables.RoundClosed.FromString(one.proto.body)

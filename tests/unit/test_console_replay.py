@@ -13,6 +13,7 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.playthrough import Playthrough, cards_of, playthrough_from
 from services.cli.skim import SkimmedEntry
+from services.console.history import MARK_EVERY
 from services.console.history import History as Followed
 from services.console.replayed import PAID, RETURNED, picture_at
 from services.console.tally import returns_of
@@ -148,3 +149,26 @@ def test_from_a_mark_a_round_is_read_as_from_the_beginning() -> None:
         assert found.governed_by == whole.governed_by
     used = {id(history.mark_before(note.first)) for note in history.rounds.values()}
     assert len(used) >= 3
+
+
+def test_a_round_that_is_not_there_has_hardly_any_of_the_log_read() -> None:
+    """Else whoever may look could keep a console busy by addresses of rounds that are none."""
+    _, history = followed()
+    for note in history.rounds.values():
+        assert history.mark_of(note.round_id) == history.mark_before(note.first)
+    ahead = history.mark_of("nowhere-1")
+    assert ahead is not None
+    assert 0 < history.sequence - ahead.sequence <= 2 * MARK_EVERY
+
+
+def test_a_round_that_was_left_out_is_looked_for_in_the_whole_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.console.history.MOST_ROUNDS", 3)
+    followed.cache_clear()
+    try:
+        _, history = followed()
+    finally:
+        followed.cache_clear()
+    assert len(history.rounds) == 3
+    assert history.mark_of("nowhere-1") is None
