@@ -322,7 +322,8 @@ async def _events(visit: Visit, work: Live) -> AsyncIterator[str]:
     source = work(visit)
     coming: asyncio.Task[tuple[str, str]] | None = None
     try:
-        yield "retry: 2000\n\n"
+        # What was wrong before is over.
+        yield "retry: 2000\n\n" + event("trouble", "")
         while True:
             coming = coming or asyncio.ensure_future(anext(source))
             done, _ = await asyncio.wait([coming], timeout=BEAT_S)

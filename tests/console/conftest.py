@@ -35,7 +35,7 @@ TABLES = "demo-1,demo-blackjack,demo-roulette"
 """With cards and roads, with seats, with a wheel. All ten would keep a small machine busy."""
 START_S = 120
 """Other tests run beside it."""
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 SWITCHES = (
     "--headless",
     "--no-sandbox",
@@ -122,7 +122,7 @@ def chromium() -> str:
     """The system's own browser, installed where it is missing."""
     apt = shutil.which("apt-get")
     if shutil.which("chromium") is None and apt is not None and os.geteuid() == 0:
-        for command in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+        for command in (["update"], ["install", "-y", "chromium"]):
             subprocess.run([apt, "-qq", *command], check=False, stdout=subprocess.DEVNULL)
     found = shutil.which("chromium")
     assert found is not None, "these tests need Debian's chromium: apt-get install chromium"
