@@ -6,6 +6,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from sabot.audit.v1 import correction_events_pb2 as audit_corrections
 from sabot.audit.v1 import events_pb2 as audit
+from sabot.audit.v1 import significant_events_pb2 as audit_significant
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.rules.v1 import events_pb2 as rules
@@ -33,7 +34,8 @@ def event_types() -> EventTypes:
     shoes = (shoe, shoe_floor)
     wallets = (wallet, wallet_seamless, wallet_corrections)
     others = (rules, settlement, settlement_corrections, audit, audit_corrections)
-    modules = (*tables, limits, protection, *wallets, *shoes, *others)
+    audits = (audit_significant,)
+    modules = (*tables, limits, protection, *wallets, *shoes, *others, *audits)
     return EventTypes(
         GetMessageClass(descriptor)
         for module in modules

@@ -12,9 +12,13 @@ from services.audit.seal_keys import load_or_create_signer
 from services.audit.sealer import Sealer
 from services.audit.seals import Seals
 from services.audit.servicer import AuditServicer
+from services.audit.significance import SignificantIndex
+from services.audit.significant_list import SignificantEvents
 from services.audit.snapshots import Snapshots
 from services.audit.tree_file import TreeFile
-from services.kernel.host import Parts, Served
+from services.audit.watchman import Watchman
+from services.kernel.host import Parts, Served, clock_us
+from services.kernel.notices import Notices
 from services.kernel.process import Process
 from services.kernel.projections import Projector
 from services.kernel.settings import ServiceSettings
@@ -32,24 +36,31 @@ OBSERVED = (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT)
 
 
 def parts(settings: ServiceSettings) -> Parts:
-    """Deciding everything again, snapshots, seals, and facts that are looked up."""
+    """Deciding everything again, snapshots, seals, facts that are looked up, and what is
+    significant."""
     snapshots = Snapshots(SnapshotFolder(settings.data / "snapshots"))
     signer = load_or_create_signer(settings.seal_key_file or settings.data / "seal_keys.json")
     check = LedgerCheck()
     sealer = Sealer(settings.cell, TreeFile(settings.data / "seals" / settings.name), signer)
     checker = FactChecker()
+    notices = Notices(clock_us)
+    index = SignificantIndex(settings.data / "significant" / settings.name)
+    watchman = Watchman(notices, index)
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
         del projector, metrics
         service = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"]
-        return [(service, AuditServicer(Auditor(process, check), Seals(process, sealer.tree)))]
+        seals = Seals(process, sealer.tree)
+        events = SignificantEvents(index, lambda: process.log, process)
+        return [(service, AuditServicer(Auditor(process, check), seals, events))]
 
     return Parts(
         core=CORE,
         serve=serve,
         observed=OBSERVED,
-        shells=[sealer, checker],
-        listeners=[sealer, check],
+        shells=[sealer, checker, watchman],
+        listeners=[sealer, check, index],
+        notices=notices,
         background=[snapshots.run, checker.run],
         measure=lambda process, metrics: measure_audit(
             process, sealer, check, len(OBSERVED), metrics

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sabot.audit.v1 import audit_service_pb2 as audits
 from services.audit.seals import Seals
+from services.audit.significant_list import SignificantEvents
 from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.errors import Refused
 from services.kernel.tokens import Role
@@ -24,9 +25,10 @@ class AuditServicer:
     """What the audit found is for auditors only: differences hold bodies of events, accounts and
     bets in them. Seals and proofs are hashes, and for everyone."""
 
-    def __init__(self, audit: AuditReport, seals: Seals) -> None:
+    def __init__(self, audit: AuditReport, seals: Seals, significant: SignificantEvents) -> None:
         self._audit = audit
         self._seals = seals
+        self._significant = significant
 
     @rpc(roles=(Role.AUDITOR,))
     async def get_audit(
@@ -59,6 +61,21 @@ class AuditServicer:
         del call
         self._check(request.old_size, request.size)
         return self._seals.growth(request.old_size, request.size)
+
+    @rpc(roles=(Role.AUDITOR,))
+    async def list_significant_events(
+        self, request: audits.ListSignificantEventsRequest, call: Call
+    ) -> audits.ListSignificantEventsResponse:
+        """A page of significant events."""
+        del call
+        return await self._significant.page(request)
+
+    @rpc(roles=(Role.SUPERVISOR,))
+    async def set_thresholds(
+        self, request: audits.SetThresholdsRequest, call: Call
+    ) -> audits.SetThresholdsResponse:
+        """From where on amounts are large."""
+        return await self._significant.set_thresholds(request, call)
 
     def _check(self, within: int, size: int) -> None:
         if within > size:

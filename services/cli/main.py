@@ -22,6 +22,7 @@ from services.cli import (
     odds_command,
     operating,
     rules_command,
+    significant_command,
     switch_command,
 )
 from services.cli.commands import (
@@ -69,6 +70,7 @@ rules_command.register(app)
 certify_command.register(app)
 correct_command.register(app)
 switch_command.register(app)
+significant_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

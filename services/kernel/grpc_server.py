@@ -32,6 +32,7 @@ from services.kernel.checks import checker
 from services.kernel.edge import EdgeBusy, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_accept import Accepting
 from services.kernel.health_port import HealthPort
+from services.kernel.notices import Notices
 from services.kernel.projections import ProjectionUnavailable
 from services.kernel.telemetry_names import (
     RPC_BROKE,
@@ -61,6 +62,8 @@ CONNECTION_AGE_S = 1800
 """Connections end after this, so that clients spread over new servers; streams resume by token."""
 CONNECTION_AGE_GRACE_S = 60
 """Then calls that still run have so long."""
+WHOSE = frozenset({"account_id", "partner_id"})
+"""Fields of a request that say whose data it asks for."""
 MAX_METADATA_BYTES = 16 * 1024
 """Of a request's metadata: tokens and trace context are a few hundred bytes."""
 
@@ -99,6 +102,8 @@ class Watch:
     tracing: telemetry.Tracing = field(
         default_factory=lambda: telemetry.Tracing(service="untraced")
     )
+    notices: Notices | None = None
+    """Counts refused tokens, and reads of others' data."""
 
 
 class Server:
@@ -239,6 +244,8 @@ class _Method:
         self._check = checker(GetMessageClass(method.input_type))
         self._tokens = tokens
         self._tracing = watch.tracing
+        self._notices = watch.notices
+        self._reads_others = _reads_others(method)
         self._log = telemetry.logger()
         metrics = watch.metrics
         self._seconds = metrics.histogram(RPC_SECONDS).labels(self.name)
@@ -317,12 +324,16 @@ class _Method:
             raise errors.Refused(errors.TOKEN_MISSING)
         caller = self._tokens.caller(authorization[7:])
         if caller is None:
+            if self._notices is not None:
+                self._notices.refused(self.name)
             raise errors.Refused(errors.TOKEN_UNKNOWN)
         access = self._access
         if not access.partners if caller.partner else access.roles.isdisjoint(caller.roles):
             raise errors.Refused(
                 errors.PERMISSION_DENIED, {"method": self.name, "allowed": self._allowed}
             )
+        if self._notices is not None and self._reads_others and caller.operator:
+            self._notices.read(caller.actor, self.name)
         left_s = cast("float | None", context.time_remaining())  # the stubs forget None
         if left_s is None and access.deadline:
             raise errors.Refused(errors.DEADLINE_REQUIRED, {"method": self.name})
@@ -398,6 +409,12 @@ def _allowed(access: Access) -> str:
     who = ["partners"] if access.partners else []
     who += [f"operators with role {role.value}" for role in sorted(access.roles, key=str)]
     return ", ".join(who) or "nobody"
+
+
+def _reads_others(method: MethodDescriptor) -> bool:
+    """Whether it shows what belongs to a partner or its accounts."""
+    reads = method.name.startswith(("Get", "List", "Watch", "Preview"))
+    return reads and not WHOSE.isdisjoint(method.input_type.fields_by_name)
 
 
 def _traced(call: Call, span: Span) -> Call:

@@ -28,6 +28,7 @@ from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credent
 from services.kernel.health_port import HealthPort
 from services.kernel.log import Log
 from services.kernel.measures import Measure, measure_process
+from services.kernel.notices import Notices
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
 from services.kernel.process import EntryListener, Process
@@ -113,6 +114,8 @@ class Parts:
     """Work of its own that runs until it is cancelled."""
     measure: Callable[[Process, telemetry.Metrics], Measure] | None = None
     """Makes what sets its own gauges."""
+    notices: Notices | None = None
+    """Counts what it must tell of this process's calls."""
 
 
 @dataclass(slots=True)
@@ -181,6 +184,7 @@ async def start(
     witness = FileWitness(settings.data / "witness" / name)
     watch = Watch(
         metrics=metrics,
+        notices=next((part.notices for part in parts if part.notices is not None), None),
         tracing=telemetry.Tracing(
             service=name,
             ratio=settings.trace_ratio,

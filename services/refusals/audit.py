@@ -23,5 +23,12 @@ NO_SUCH_PROOF = Reason(
     "Entry {within} is not among the first {size}.",
     "L'entrée {within} n'est pas parmi les {size} premières.",
 )
+TOO_MANY_THRESHOLDS = Reason(
+    "TOO_MANY_THRESHOLDS",
+    _Code.RESOURCE_EXHAUSTED,
+    Retry.NEVER,
+    "There are thresholds of as many tables and currencies as can be.",
+    "Il y a des seuils pour autant de tables et de devises qu'il peut y en avoir.",
+)
 
-REASONS = (NOT_SEALED, NO_SUCH_PROOF)
+REASONS = (NOT_SEALED, NO_SUCH_PROOF, TOO_MANY_THRESHOLDS)

@@ -1,6 +1,6 @@
-"""Audit's own core: which signed head of the log is the newest, and whether recalled facts are what
-the log says (see `facts.py`). Snapshots and acceptances are inputs that the kernel notes; there is
-nothing to decide about them.
+"""Audit's own core: which signed head of the log is the newest, whether recalled facts are what the
+log says (see `facts.py`), and what is significant (see `significant.py`). Snapshots and acceptances
+are inputs that the kernel notes; there is nothing to decide about them.
 
 A seal is believed for no more than its place in the log: whoever reads it checks its root, its
 chain hash and its signature against the log itself.
@@ -15,9 +15,20 @@ from google.protobuf.message import Message
 
 from sabot.audit.v1 import correction_events_pb2 as corrections
 from sabot.audit.v1 import events_pb2 as audit
+from sabot.audit.v1 import significant_events_pb2 as significant
 from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import correction_events_pb2 as settlement
+from sabot.settlement.v1 import events_pb2 as settlements
 from services.audit.domain.facts import FactsAsked, answer_facts, asked_by
+from services.audit.domain.significant import (
+    Significance,
+    add_settled,
+    large_amounts,
+    may_set,
+    note_told,
+    noted,
+    set_thresholds,
+)
 from services.kernel.event import UNLOGGED, Answers, Core, Event, Position
 
 
@@ -32,11 +43,26 @@ class AuditState:
     """Where its input stands."""
     asked: dict[str, FactsAsked] = field(default_factory=dict[str, FactsAsked])
     """By correction: facts that are to be confirmed."""
+    significance: Significance = field(default_factory=Significance)
 
 
-Folded = audit.SealLog | corrections.ConfirmFacts | settlement.FactsRecalled
+Folded = (
+    audit.SealLog
+    | corrections.ConfirmFacts
+    | settlement.FactsRecalled
+    | settlements.BetsSettled
+    | significant.SetThresholds
+    | significant.NoteEvents
+)
 Answered = (
-    audit.LogSealed | corrections.FactsConfirmed | corrections.FactsRefuted | log.InputIgnored
+    audit.LogSealed
+    | corrections.FactsConfirmed
+    | corrections.FactsRefuted
+    | significant.ThresholdsSet
+    | significant.LargeAmountsFound
+    | significant.EventsNoted
+    | significant.ReadsNoted
+    | log.InputIgnored
 )
 FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
 ANSWERS: frozenset[type[Message]] = frozenset(Answered.__args__)
@@ -54,7 +80,17 @@ def evolve(state: AuditState, event: Event) -> None:
             state.asked[body.correction_id] = asked_by(event, body)
         case corrections.FactsConfirmed() | corrections.FactsRefuted():
             state.asked.pop(body.correction_id, None)
+        case settlements.BetsSettled():
+            add_settled(state.significance, event, body)
+        case significant.ThresholdsSet():
+            set_thresholds(state.significance, body)
+        case significant.LargeAmountsFound():
+            note_told(state.significance, body)
         case audit.SealLog() | corrections.ConfirmFacts() | log.InputIgnored():
+            pass
+        case significant.SetThresholds() | significant.NoteEvents():
+            pass
+        case significant.EventsNoted() | significant.ReadsNoted():
             pass
         case _:
             assert_never(body)
@@ -70,6 +106,15 @@ def decide(state: AuditState, event: Event) -> Answers:
             return [answer_facts(state.asked.get(body.correction_id), body)]
         case audit.SealLog():
             return [_sealed(state, event, body)]
+        case settlements.BetsSettled():
+            large = large_amounts(state.significance, body)
+            return [large] if large is not None else ()
+        case significant.SetThresholds():
+            if not may_set(state.significance, body):
+                return [_ignored(log.IGNORED_REASON_IMPOSSIBLE)]
+            return [significant.ThresholdsSet(thresholds=body.thresholds, reason=body.reason)]
+        case significant.NoteEvents():
+            return [noted(body)]
         case _:
             assert_never(body)
 
@@ -105,7 +150,7 @@ def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
 
 CORE: Core[AuditState] = Core(
     service="audit",
-    schema=3,
+    schema=4,
     behaviour=1,
     state_type=AuditState,
     initial=AuditState,
@@ -113,6 +158,10 @@ CORE: Core[AuditState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
-    alarms={corrections.FactsRefuted: "facts_refuted"},
+    alarms={
+        corrections.FactsRefuted: "facts_refuted",
+        significant.LargeAmountsFound: "large_amounts",
+        significant.EventsNoted: "events_noted",
+    },
 )
 """The audit core."""

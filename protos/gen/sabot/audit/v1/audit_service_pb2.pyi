@@ -6,8 +6,11 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.audit.v1 import events_pb2 as _events_pb2
+from sabot.audit.v1 import significant_events_pb2 as _significant_events_pb2
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 import builtins as _builtins
 import sys
@@ -19,6 +22,66 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Significance:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SignificanceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Significance.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SIGNIFICANCE_UNSPECIFIED: _Significance.ValueType  # 0
+    """Never returned; in a request: of any kind."""
+    SIGNIFICANCE_FAILED_SIGN_IN: _Significance.ValueType  # 1
+    """Somebody called or signed in with a token that nobody has."""
+    SIGNIFICANCE_LARGE_AMOUNT: _Significance.ValueType  # 2
+    """A win or a stake that reaches a threshold."""
+    SIGNIFICANCE_VOID: _Significance.ValueType  # 3
+    """A round was voided."""
+    SIGNIFICANCE_CORRECTION: _Significance.ValueType  # 4
+    """A result, a card or a paid round was corrected, or that was ordered."""
+    SIGNIFICANCE_PARAMETERS: _Significance.ValueType  # 5
+    """Rules, limits, profiles, switches, thresholds or the behaviour were changed."""
+    SIGNIFICANCE_CLOCK: _Significance.ValueType  # 6
+    """The clock of an edge was set."""
+    SIGNIFICANCE_MONEY: _Significance.ValueType  # 7
+    """An account owes something, or money at a partner is not what it must be."""
+    SIGNIFICANCE_UNAVAILABLE: _Significance.ValueType  # 8
+    """Calls were not taken for a while."""
+    SIGNIFICANCE_READ: _Significance.ValueType  # 9
+    """An operator read what belongs to partners' accounts."""
+    SIGNIFICANCE_INTEGRITY: _Significance.ValueType  # 10
+    """A decision failed, facts were untrue, or an operator accepted a log that was not as it was seen."""
+    SIGNIFICANCE_ACCOUNT: _Significance.ValueType  # 11
+    """An account was blocked, closed, excluded or described anew."""
+
+class Significance(_Significance, metaclass=_SignificanceEnumTypeWrapper):
+    """Why an event is significant."""
+
+SIGNIFICANCE_UNSPECIFIED: Significance.ValueType  # 0
+"""Never returned; in a request: of any kind."""
+SIGNIFICANCE_FAILED_SIGN_IN: Significance.ValueType  # 1
+"""Somebody called or signed in with a token that nobody has."""
+SIGNIFICANCE_LARGE_AMOUNT: Significance.ValueType  # 2
+"""A win or a stake that reaches a threshold."""
+SIGNIFICANCE_VOID: Significance.ValueType  # 3
+"""A round was voided."""
+SIGNIFICANCE_CORRECTION: Significance.ValueType  # 4
+"""A result, a card or a paid round was corrected, or that was ordered."""
+SIGNIFICANCE_PARAMETERS: Significance.ValueType  # 5
+"""Rules, limits, profiles, switches, thresholds or the behaviour were changed."""
+SIGNIFICANCE_CLOCK: Significance.ValueType  # 6
+"""The clock of an edge was set."""
+SIGNIFICANCE_MONEY: Significance.ValueType  # 7
+"""An account owes something, or money at a partner is not what it must be."""
+SIGNIFICANCE_UNAVAILABLE: Significance.ValueType  # 8
+"""Calls were not taken for a while."""
+SIGNIFICANCE_READ: Significance.ValueType  # 9
+"""An operator read what belongs to partners' accounts."""
+SIGNIFICANCE_INTEGRITY: Significance.ValueType  # 10
+"""A decision failed, facts were untrue, or an operator accepted a log that was not as it was seen."""
+SIGNIFICANCE_ACCOUNT: Significance.ValueType  # 11
+"""An account was blocked, closed, excluded or described anew."""
+Global___Significance: _TypeAlias = Significance  # noqa: Y015
 
 @_typing.final
 class GetSealRequest(_message.Message):
@@ -335,3 +398,175 @@ class GetAuditResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetAuditResponse: _TypeAlias = GetAuditResponse  # noqa: Y015
+
+@_typing.final
+class ListSignificantEventsRequest(_message.Message):
+    """Request of ListSignificantEvents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNIFICANCE_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    significance: Global___Significance.ValueType
+    """Of this kind only."""
+    page_size: _builtins.int
+    """At most; 0: 100."""
+    page_token: _builtins.str
+    """Of the response before; empty: from the first on."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Not before this log time."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """Before this log time."""
+
+    def __init__(
+        self,
+        *,
+        significance: Global___Significance.ValueType = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "page_size", b"page_size", "page_token", b"page_token", "significance", b"significance", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSignificantEventsRequest: _TypeAlias = ListSignificantEventsRequest  # noqa: Y015
+
+@_typing.final
+class SignificantEvent(_message.Message):
+    """A significant event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    LOG_TIME_FIELD_NUMBER: _builtins.int
+    SIGNIFICANCE_FIELD_NUMBER: _builtins.int
+    EVENT_TYPE_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    PARTNER_ID_FIELD_NUMBER: _builtins.int
+    significance: Global___Significance.ValueType
+    """Why it is significant."""
+    event_type: _builtins.str
+    """Its type, such as `sabot.table.v1.RoundVoided`."""
+    body: _builtins.bytes
+    """Its body, as the log has it."""
+    actor: _builtins.str
+    """Who caused it, such as `operator:sam`."""
+    partner_id: _builtins.str
+    """The partner whom it concerns; empty: none, or several."""
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where it stands."""
+
+    @_builtins.property
+    def log_time(self) -> _timestamp_pb2.Timestamp:
+        """Its log time."""
+
+    def __init__(
+        self,
+        *,
+        position: _entry_pb2.Position | None = ...,
+        log_time: _timestamp_pb2.Timestamp | None = ...,
+        significance: Global___Significance.ValueType = ...,
+        event_type: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+        actor: _builtins.str = ...,
+        partner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["log_time", b"log_time", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "body", b"body", "event_type", b"event_type", "log_time", b"log_time", "partner_id", b"partner_id", "position", b"position", "significance", b"significance"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignificantEvent: _TypeAlias = SignificantEvent  # noqa: Y015
+
+@_typing.final
+class ListSignificantEventsResponse(_message.Message):
+    """Response of ListSignificantEvents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Where the next page begins; empty: there is none now."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignificantEvent]:
+        """The events, oldest first."""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[Global___SignificantEvent] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSignificantEventsResponse: _TypeAlias = ListSignificantEventsResponse  # noqa: Y015
+
+@_typing.final
+class SetThresholdsRequest(_message.Message):
+    """Request of SetThresholds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THRESHOLDS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why; it is kept in the log."""
+    @_builtins.property
+    def thresholds(self) -> _significant_events_pb2.Thresholds:
+        """The thresholds, in place of those of that table and currency."""
+
+    def __init__(
+        self,
+        *,
+        thresholds: _significant_events_pb2.Thresholds | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["thresholds", b"thresholds"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "thresholds", b"thresholds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetThresholdsRequest: _TypeAlias = SetThresholdsRequest  # noqa: Y015
+
+@_typing.final
+class SetThresholdsResponse(_message.Message):
+    """Response of SetThresholds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where they are in force from."""
+
+    def __init__(
+        self,
+        *,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetThresholdsResponse: _TypeAlias = SetThresholdsResponse  # noqa: Y015

@@ -55,6 +55,16 @@ class AuditServiceStub:
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.SerializeToString,
                 response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthResponse.FromString,
                 _registered_method=True)
+        self.ListSignificantEvents = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/ListSignificantEvents',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ListSignificantEventsRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ListSignificantEventsResponse.FromString,
+                _registered_method=True)
+        self.SetThresholds = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/SetThresholds',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
@@ -89,6 +99,20 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSignificantEvents(self, request, context):
+        """Significant events of the log, oldest first, as docs/significant-events.md names them. Role auditor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetThresholds(self, request, context):
+        """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -111,6 +135,16 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.ProveGrowth,
                     request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.FromString,
                     response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthResponse.SerializeToString,
+            ),
+            'ListSignificantEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSignificantEvents,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ListSignificantEventsRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ListSignificantEventsResponse.SerializeToString,
+            ),
+            'SetThresholds': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetThresholds,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -222,6 +256,60 @@ class AuditService:
             '/sabot.audit.v1.AuditService/ProveGrowth',
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.SerializeToString,
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSignificantEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/ListSignificantEvents',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ListSignificantEventsRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ListSignificantEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetThresholds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/SetThresholds',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsResponse.FromString,
             options,
             channel_credentials,
             insecure,

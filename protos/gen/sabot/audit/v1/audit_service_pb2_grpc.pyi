@@ -41,6 +41,10 @@ class AuditServiceStub:
     """The proof that an entry stands in the log as a signed head has it."""
     ProveGrowth: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ProveGrowthRequest, _audit_service_pb2.ProveGrowthResponse]
     """The proof that the log of one signed head grew out of that of an older one."""
+    ListSignificantEvents: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ListSignificantEventsRequest, _audit_service_pb2.ListSignificantEventsResponse]
+    """Significant events of the log, oldest first, as docs/significant-events.md names them. Role auditor."""
+    SetThresholds: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.SetThresholdsRequest, _audit_service_pb2.SetThresholdsResponse]
+    """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor."""
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -55,6 +59,10 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """The proof that an entry stands in the log as a signed head has it."""
     ProveGrowth: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ProveGrowthRequest, _audit_service_pb2.ProveGrowthResponse]  # type: ignore[assignment]
     """The proof that the log of one signed head grew out of that of an older one."""
+    ListSignificantEvents: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ListSignificantEventsRequest, _audit_service_pb2.ListSignificantEventsResponse]  # type: ignore[assignment]
+    """Significant events of the log, oldest first, as docs/significant-events.md names them. Role auditor."""
+    SetThresholds: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.SetThresholdsRequest, _audit_service_pb2.SetThresholdsResponse]  # type: ignore[assignment]
+    """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     """The continuous audit, and the seals of the log."""
@@ -90,5 +98,21 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_service_pb2.ProveGrowthResponse, _abc.Awaitable[_audit_service_pb2.ProveGrowthResponse]]:
         """The proof that the log of one signed head grew out of that of an older one."""
+
+    @_abc_1.abstractmethod
+    def ListSignificantEvents(
+        self,
+        request: _audit_service_pb2.ListSignificantEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.ListSignificantEventsResponse, _abc.Awaitable[_audit_service_pb2.ListSignificantEventsResponse]]:
+        """Significant events of the log, oldest first, as docs/significant-events.md names them. Role auditor."""
+
+    @_abc_1.abstractmethod
+    def SetThresholds(
+        self,
+        request: _audit_service_pb2.SetThresholdsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.SetThresholdsResponse, _abc.Awaitable[_audit_service_pb2.SetThresholdsResponse]]:
+        """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor."""
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
