@@ -129,6 +129,15 @@ def test_a_payout_is_due_to_the_partner_until_it_has_confirmed() -> None:
     assert not game.state.seamless.rounds
 
 
+def test_a_payout_names_the_bets_that_it_pays_and_none_that_were_withdrawn() -> None:
+    game = seamless_partner()
+    on(game, "r1", TIE, BANKER)
+    game.given(withdrawal("w1", BANKER), BOOK_CLOSED)
+    game.when(settled(("b1", "tie", 100, 800, 40)))
+    (credit,) = [one for one in game.answers if isinstance(one, seamless.CreditOrdered)]
+    assert list(credit.bets) == bets(TIE)
+
+
 def test_nothing_is_told_of_a_round_that_pays_nothing() -> None:
     game = seamless_partner()
     on(game, "r1", TIE)

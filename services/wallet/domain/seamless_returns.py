@@ -246,6 +246,7 @@ def order_payment(
     if not payout_minor and not state.profiles[body.partner_id].end_of_round:
         return None
     money = state.rounds[body.round_id]
+    settled = {bet.bet_id for bet in body.bets}  # Others of a debit were withdrawn.
     paying = payout_minor > 0
     return seamless.CreditOrdered(
         transaction_id=transaction_id(event, "credit", body.partner_id, body.account_id),
@@ -260,7 +261,7 @@ def order_payment(
             if paying
             else partner_wallet.CREDIT_REASON_ROUND_ENDED
         ),
-        bets=[bet for one in debit_ids for bet in money.debits[one].bets],
+        bets=[bet for one in debit_ids for bet in money.debits[one].bets if bet.bet_id in settled],
         debit_transaction_ids=debit_ids,
         round_ended=True,
         rule_set_hash=body.rule_set_hash,
