@@ -13,8 +13,10 @@ from services.simulator.releases import BASE
 EVENT = "event: "
 """How an event type is counted: this and its full name."""
 
-SEAMLESS = "partners' own wallets: tests/unit, tests/fleet and the certification play them"
+SEAMLESS = "what seldom comes of partners' own wallets: tests/unit and the certification"
 LIMITS = "player protection: tests/unit plays every order of it against a model"
+OWED = "what corrected accounts owe: tests/unit"
+CLOSED = "no simulated account is closed: tests/unit"
 BLACKJACK = "blackjack on the floor is simulated where it is named: tests/simulation"
 ELSEWHERE: dict[str, str] = {
     "sabot.shoe.v1.RecordFaceDown": BLACKJACK,
@@ -24,36 +26,27 @@ ELSEWHERE: dict[str, str] = {
     "sabot.audit.v1.LogSealed": "the same",
     "sabot.table.v1.CloseBets": "exact odds at every round take too long: tests/unit",
     "sabot.table.v1.BetsClosed": "the same",
+    "sabot.wallet.v1.CloseAccount": CLOSED,
+    "sabot.wallet.v1.AccountClosed": CLOSED,
+    "sabot.wallet.v1.ReceivableSettled": OWED,
+    "sabot.wallet.v1.SettleReceivable": OWED,
+    "sabot.wallet.v1.SetShortfallPolicy": OWED,
+    "sabot.wallet.v1.ShortfallPolicySet": OWED,
+    "sabot.audit.v1.FactsRefuted": "no simulated shell recalls what is not so: tests/unit",
     "sabot.table.v1.SetSwitch": LIMITS,
     "sabot.table.v1.SwitchSet": LIMITS,
     "sabot.limits.v1.AccountDescribed": LIMITS,
-    "sabot.limits.v1.AccountExcluded": LIMITS,
-    "sabot.limits.v1.DepositRefused": LIMITS,
     "sabot.limits.v1.DescribeAccount": LIMITS,
-    "sabot.limits.v1.Exclude": LIMITS,
     "sabot.limits.v1.ExclusionLifted": LIMITS,
     "sabot.limits.v1.LiftExclusion": LIMITS,
-    "sabot.limits.v1.LimitsOrderRefused": LIMITS,
-    "sabot.limits.v1.LimitsSet": LIMITS,
-    "sabot.limits.v1.SetLimits": LIMITS,
-    "sabot.wallet.v1.CreditOrdered": SEAMLESS,
-    "sabot.wallet.v1.DebitOrdered": SEAMLESS,
-    "sabot.wallet.v1.MovementConfirmed": SEAMLESS,
-    "sabot.wallet.v1.MovementDisputed": SEAMLESS,
     "sabot.wallet.v1.MovementRefused": SEAMLESS,
     "sabot.wallet.v1.MovementRetried": SEAMLESS,
     "sabot.wallet.v1.MovementWrittenOff": SEAMLESS,
-    "sabot.wallet.v1.PartnerProfileSet": SEAMLESS,
-    "sabot.wallet.v1.RecordReply": SEAMLESS,
-    "sabot.wallet.v1.ResolveMovement": SEAMLESS,
-    "sabot.wallet.v1.RollbackOrdered": SEAMLESS,
     "sabot.wallet.v1.SeamlessOrderRejected": SEAMLESS,
-    "sabot.wallet.v1.SetPartnerProfile": SEAMLESS,
-    "sabot.wallet.v1.TimeOutDebit": SEAMLESS,
     "sabot.wallet.v1.CorrectionDebitDeclined": SEAMLESS,
 }
-"""Event types that no simulation brings about, and where they are tried instead. A new type that
-is not named here must be reached."""
+"""Event types that no simulation brings about for certain, and where they are tried instead. A new
+type that is not named here must be reached."""
 
 EVENTS: tuple[str, ...] = tuple(
     EVENT + name

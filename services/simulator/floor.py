@@ -47,7 +47,7 @@ SEATED = rule_set_pb2.GAME_BLACKJACK
 TOSSES = (rule_set_pb2.GAME_ROULETTE, rule_set_pb2.GAME_SICBO)
 NOTICED = 0.6
 """Of misread outcomes, those for which somebody has the round suspended."""
-FORESEEN = 0.5
+FORESEEN = 0.6
 """Those for which that happens before they are told."""
 
 
@@ -144,7 +144,7 @@ class Floor:
             plan = self.plans[running.round_id] = Plan(
                 asyncio.get_running_loop().time() + wait_s,
                 early=rng.random() < 0.06 and not self.calm,
-                hasty=rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 7)) if not self.calm else 0,
+                hasty=rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 10)) if not self.calm else 0,
                 surplus=rng.random() < 0.08 and not self.calm,
             )
         return plan
