@@ -13,6 +13,7 @@ from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallet
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from services.wallet.partner_replies import request_of
+from tests.unit.deciding import Fact
 from tests.unit.seamless_facts import (
     Game,
     balanced,
@@ -120,4 +121,26 @@ def test_an_operator_says_that_a_debit_was_collected_another_way() -> None:
     game.when(done).then_only(corrections.ReceivableSettled)
     assert owed(game) == 0
     assert not game.state.seamless.movements
+    assert balanced(game)
+
+
+def test_a_call_that_is_no_good_does_not_end_the_ones_before_it() -> None:
+    """Else what an unanswered call has taken would be collected once more."""
+    why = partner_wallet.DEBIT_DECLINE_OTHER
+    game = seamless_partner(A, reversal_after_settlement=True).given(corrected(500, 0))
+    (transaction,) = game.state.seamless.movements
+
+    def no_good() -> Fact:
+        declined_by = seamless.REPLY_OUTCOME_DECLINED
+        problem = "INVALID_ARGUMENT"
+        return reply(game, transaction, declined_by, debit_decline=why, problem=problem)
+
+    game.given(unknown(game, transaction))
+    game.when(no_good()).then_only(seamless.MovementDisputed)
+    assert owed(game) == movement(game, transaction).amount_minor == 500
+    game.when(pay_back(60, 500)).then(declined(60, wallet.DECLINE_NOT_OWED))
+    # An operator has compared both books.
+    game.given(resolve(70, transaction, seamless.MOVEMENT_ACTION_RETRY))
+    game.when(no_good()).then_only(corrections.CorrectionDebitDeclined)
+    game.when(pay_back(61, 500)).then_only(corrections.ReceivableSettled)
     assert balanced(game)

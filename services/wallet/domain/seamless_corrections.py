@@ -113,10 +113,16 @@ def collected(
 
 
 def decide_correction_debit(body: seamless.RecordReply, movement: Movement) -> Sequence[Message]:
-    """The partner answered. Nothing that it left open ends the debit: it is asked again."""
+    """The partner answered. Nothing that it left open ends the debit: it is asked again. A call
+    that is no good is not remembered, so one before it may still be carried out, and what is owed
+    would be taken twice: that is for an operator to look at, who has it called once more."""
     match body.outcome:
         case seamless.REPLY_OUTCOME_DONE:
             return [collected(body.transaction_id, movement)]
+        case seamless.REPLY_OUTCOME_DECLINED if _leaves_open(body, movement):
+            if movement.standing is MovementStanding.DISPUTED:
+                return []
+            return [disputed(body.transaction_id, movement, body.problem)]
         case seamless.REPLY_OUTCOME_DECLINED:
             return [
                 corrections.CorrectionDebitDeclined(
@@ -134,6 +140,10 @@ def decide_correction_debit(body: seamless.RecordReply, movement: Movement) -> S
             return [disputed(body.transaction_id, movement, body.problem)]
         case _:
             return []
+
+
+def _leaves_open(body: seamless.RecordReply, movement: Movement) -> bool:
+    return bool(body.problem) and movement.calls > 1 and not movement.retries
 
 
 def being_paid_minor(state: SeamlessState, partner: str, account_id: str) -> int:
