@@ -75,6 +75,8 @@ METHODS = [
     for method in module.DESCRIPTOR.services_by_name[name].methods
 ]
 ROLES_NAMED = {
+    "ListSignificantEvents": {Role.AUDITOR},
+    "SetThresholds": {Role.SUPERVISOR},
     "OpenTable": {Role.SUPERVISOR},
     "CloseTable": {Role.SUPERVISOR},
     "OpenRound": {Role.DEALER, Role.SUPERVISOR},
