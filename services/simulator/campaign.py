@@ -98,7 +98,7 @@ REQUIRED: tuple[str, ...] = (
     *(f"withdrawal after {gap.__name__}" for gap in VOID_GAPS),
     *(
         f"{deed} after {gap.__name__}"
-        for deed in ("void", "suspend", "crash")
+        for deed in ("void", "crash")
         for gap in FLOOR_GAPS
         if gap not in SELDOM_ON_FLOOR
     ),

@@ -110,7 +110,7 @@ FLOOR_GAPS: tuple[type[Message], ...] = (
     rules.DrawRecalled,
 )
 """The same, on the floor: events that few rounds have."""
-FLOOR_SHARE = 0.35
+FLOOR_SHARE = 0.5
 """Of these events, those behind which something happens."""
 DEEDS = ("void", "withdrawal", "suspend", "crash", "bet", "snapshot")
 WEIGHTS = (5, 5, 3, 6, 2, 1)
@@ -188,7 +188,7 @@ class Director:
         self._planned[round_id] = plans
 
     def _pick(self, gaps: Sequence[type[Message]]) -> Plan:
-        weights = [8 if gap in SELDOM else 3 if gap in OFTEN else 1 for gap in gaps]
+        weights = [10 if gap in SELDOM else 3 if gap in OFTEN else 1 for gap in gaps]
         event = self.rng.choices(gaps, weights)[0]
         skip = 0 if event in RARE | SELDOM else self.rng.choice((0, 0, 0, 1, 2))
         return Plan(event, skip, self.rng.choices(DEEDS, WEIGHTS)[0])

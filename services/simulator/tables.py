@@ -37,7 +37,7 @@ LONG = "long_baccarat"
 """The only table of its seed, whose shoe lasts until side bets are closed (rule BAC-40)."""
 GAMES: dict[str, int] = {
     "baccarat": 40,
-    "blackjack": 40,
+    "blackjack": 65,
     "roulette": 30,
     "sicbo": 20,
     "dragon_tiger": 20,
