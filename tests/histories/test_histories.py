@@ -25,7 +25,7 @@ from services.kernel.replica import Diverged
 from services.shoe.domain.core import CORE as SHOE
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import virtual_clock
-from tests.histories.history import fold, histories, load
+from tests.histories.history import HERE, fold, histories, load
 from tests.histories.record import recorded
 
 ROOT = Path(__file__).parents[2]
@@ -175,3 +175,35 @@ def test_evt_04_an_event_of_an_unknown_type_stops_with_its_position() -> None:
     with pytest.raises(LogBroken, match="FundsConjured") as stopped:
         fold(history.cell, [*history.messages[:middle], strange])
     assert stopped.value.sequence == message.sequence
+
+
+@pytest.mark.parametrize("core", CORES, ids=lambda core: core.service)
+def test_a_changed_decision_fails_unless_it_waits_for_a_new_behaviour(core: Core[Any]) -> None:
+    """Of any service: it must branch on the behaviour in force, which old logs never had."""
+    history = load(HERE / "0004-seamless-corrections-switches.jsonl.gz")
+    messages = history.messages[:2000]
+
+    def changed(state: Any, event: Event) -> Answers:
+        return () if event.position.sequence > 500 else core.decide(state, event)
+
+    def waiting(state: Any, event: Event) -> Answers:
+        return () if event.behaviour > core.behaviour else core.decide(state, event)
+
+    with pytest.raises(Diverged):
+        fold(history.cell, messages, [dataclasses.replace(core, decide=changed)])
+    later = dataclasses.replace(core, decide=waiting, behaviour=core.behaviour + 1)
+    fold(history.cell, messages, [later])
+
+
+def test_the_history_of_corrections_has_what_it_was_recorded_for() -> None:
+    history = load(HERE / "0004-seamless-corrections-switches.jsonl.gz")
+    kinds = {
+        proto.type.rpartition(".")[2]
+        for one in history.messages
+        for proto in decode_entry(one.payload).events
+    }
+    assert {
+        "DebitOrdered", "CreditOrdered", "MovementConfirmed", "PartnerProfileSet", "SwitchSet",
+        "ResultCorrected", "FactsConfirmed", "CorrectionPosted", "RoundCorrected",
+        "ThresholdsSet", "LargeAmountsFound", "LogSealed", "HoleChecked",
+    } <= kinds  # fmt: skip
