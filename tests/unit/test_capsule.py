@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from sabot.log.v1 import events_pb2 as logs
 from services.audit.snapshots import Snapshots
 from services.audit.tree_file import TreeFile
 from services.cli.capsule import make_capsule
@@ -25,10 +26,12 @@ from services.cli.capsule_open import (
     verdict,
 )
 from services.cli.capsule_read import CapsuleRefused, read_capsule
+from services.cli.cores import CORES
 from services.cli.incident_span import NothingToKeep, Wanted
 from services.cli.inspect_state import state_at
 from services.cli.moments import Moment, parse_position
 from services.cli.playthrough import RoundUnknown, playthrough
+from services.kernel.entry import decode_entry
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.snapshot import SnapshotFolder
 from services.simulator.virtual_time import run_virtual
@@ -402,3 +405,19 @@ def test_a_snapshot_of_another_release_is_not_packed(past: Past, tmp_path: Path)
     found = opened(made(other, tmp_path / "file", round_id="t1-3"))
     assert found.right
     assert not found.capsule.about["named"]
+
+
+def test_the_digests_of_snapshots_stand_under_the_seal(past: Past, file: Path) -> None:
+    """What names a snapshot is an entry that the seal covers, and the snapshot's bytes give it."""
+    capsule = read_capsule(file)
+    assert capsule.seal is not None
+    (taken,) = SnapshotFolder(past.data / "snapshots").sets()
+    named = {taken.name_of(service) for service in taken.raw}
+    covered: set[tuple[str, int, bytes]] = set()
+    for message in past.store.entries()[: capsule.seal.size]:
+        for proto in decode_entry(message.payload).events:
+            if proto.type == "sabot.log.v1.RecordSnapshot":
+                body = logs.RecordSnapshot.FromString(proto.body)
+                covered.add((body.service, body.sequence, body.digest))
+    assert len(named) == len(CORES)
+    assert named <= covered
