@@ -10,7 +10,9 @@ from functools import partial
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
+from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.memory_log import FAULT_KINDS
 from services.simulator.coverage import REACHED
 from services.simulator.director import FLOOR_GAPS, GAPS, VOID_GAPS
@@ -38,7 +40,14 @@ REFUSED: tuple[str, ...] = (
     )),
 )  # fmt: skip
 """Each refusal of bets, actions and orders that somebody can bring about."""
-SELDOM_ON_FLOOR = frozenset({rules.HandsCorrected, rules.DrawRecalled})
+SELDOM_ON_FLOOR = frozenset(
+    {
+        rules.HandsCorrected,
+        rules.DrawRecalled,
+        orders.OutcomeCorrectionOrdered,
+        floor.OutcomeCorrected,
+    }
+)
 """So rare that not every deed can be asked for behind them."""
 REQUIRED: tuple[str, ...] = (
     *FAULT_KINDS,

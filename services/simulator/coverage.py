@@ -16,6 +16,7 @@ EVENT = "event: "
 SEAMLESS = "what seldom comes of partners' own wallets: tests/unit and the certification"
 LIMITS = "player protection: tests/unit plays every order of it against a model"
 OWED = "what corrected accounts owe: tests/unit"
+NOTED = "the audit's own notes of what a shell or an operator finds: tests/unit"
 CLOSED = "no simulated account is closed: tests/unit"
 BLACKJACK = "blackjack on the floor is simulated where it is named: tests/simulation"
 ELSEWHERE: dict[str, str] = {
@@ -33,6 +34,12 @@ ELSEWHERE: dict[str, str] = {
     "sabot.wallet.v1.SetShortfallPolicy": OWED,
     "sabot.wallet.v1.ShortfallPolicySet": OWED,
     "sabot.audit.v1.FactsRefuted": "no simulated shell recalls what is not so: tests/unit",
+    "sabot.audit.v1.EventsNoted": NOTED,
+    "sabot.audit.v1.LargeAmountsFound": NOTED,
+    "sabot.audit.v1.NoteEvents": NOTED,
+    "sabot.audit.v1.ReadsNoted": NOTED,
+    "sabot.audit.v1.SetThresholds": NOTED,
+    "sabot.audit.v1.ThresholdsSet": NOTED,
     "sabot.table.v1.SetSwitch": LIMITS,
     "sabot.table.v1.SwitchSet": LIMITS,
     "sabot.limits.v1.AccountDescribed": LIMITS,

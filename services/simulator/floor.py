@@ -104,7 +104,7 @@ class Floor:
                 continue
             if not self.calm and self.rng.random() < 0.05:
                 await self.slips.somewhere(table_id)
-            if not self.calm and self.rng.random() < 0.03:
+            if not self.calm and self.rng.random() < 0.06:
                 await self.room.look_after()
             await self._look(table_id, awaited, one.running)
 
@@ -295,7 +295,7 @@ class Floor:
         chance = rng.random()
         other = rng.choice(of.spent() or CARDS) if rng.random() < 0.4 else rng.choice(CARDS)
         running = self.world.rounds.get(round_id)
-        if chance < 0.07:
+        if chance < 0.09:
             self._asked["card misread"] += 1
             told.card = other
             if running is not None:
@@ -398,6 +398,10 @@ class Floor:
                 self._asked["cards drawn in haste"] += 1
                 for ahead in range(drawn):
                     self._put_outcome(running, ahead)
+            case floor.OutcomeHeld() if body.shoe_id and rng.random() < 0.15:
+                stands = self.stock.shoes[body.shoe_id]
+                burn = self.telling.burn(stands, shoe.BURN_REASON_DROPPED, face_down=1)
+                self.telling.put(burn)
             case rules.RoundResolved() if rng.random() < 0.06:
                 self._asked["outcome right behind the result"] += 1
                 self._put_outcome(running)

@@ -121,7 +121,7 @@ class Stock:
             decks,
             body.cut_at,
             cards,
-            forgetful=self.rng.random() < 0.12,
+            forgetful=self.rng.random() < 0.3,
         )
 
     def _moved(self, body: floor.ConsumableMoved) -> None:

@@ -138,7 +138,7 @@ class Supervisors:
                     self._asked["order while a correction is under way"] += 1
                     again = table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED)
                     put(rng.choice((again, self._any_correction(running))), SUPERVISOR)
-            case table.ResultAccepted() | rules.RoundResolved() if rng.random() < 0.02:
+            case table.ResultAccepted() | rules.RoundResolved() if rng.random() < 0.06:
                 self._asked["correction that is refused"] += 1
                 put(self._any_correction(running), SUPERVISOR)
             case rules.ActionCalled() | table.RoundVoided() if rng.random() < 0.02:
