@@ -255,7 +255,7 @@ async def test_what_is_told_is_appended_as_given_and_what_it_came_to_is_told(
     if isinstance(asked.body, shoes.RecordSpin | shoes.RecordDice):
         assert asked.body.compared_when_over
         asked.body.ClearField("compared_when_over")
-    if isinstance(asked.body, shoes.RecordCard):
+    if isinstance(asked.body, floor.RecordCard):
         assert asked.body.waits_for_held
         asked.body.ClearField("waits_for_held")
     if "source" in input_.DESCRIPTOR.fields_by_name:
