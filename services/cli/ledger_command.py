@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services.cli.certify_command import KEYS, Keys
+from services.cli.certify_command import KEYS
 from services.cli.commands import DATA, EXIT_CODES, RIGHT, WRONG, AsJson, Data, dump, opened, run
 
 if TYPE_CHECKING:
@@ -118,7 +118,14 @@ def reconcile(
         bool, typer.Option("--transactions", help="Print the transactions, not totals.")
     ] = False,
     cell: Annotated[str, typer.Option(metavar="NAME", help="The cell that signs.")] = "main",
-    keys: Keys = KEYS,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="The keys that sign calls to partners' wallets; else the data folder's.",
+        ),
+    ] = None,
     root_certificates: Annotated[
         Path | None,
         typer.Option(
@@ -135,7 +142,7 @@ def reconcile(
     if not against:
         run(_totals(data, partner, currency, days, form, transactions=transactions))
         return
-    wallet = (cell, keys, root_certificates)
+    wallet = (cell, keys or data / KEYS.name, root_certificates)
     file = Path(against) if Path(against).is_file() else None
     raise typer.Exit(run(_against(data, partner, currency, days, file or against, wallet, form)))
 

@@ -1,0 +1,35 @@
+"""`sabot reconcile` signs with the keys of the log that it reads, unless others are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from services.cli import ledger_command
+from services.cli.main import app
+
+ASK = ["reconcile", "--partner", "west", "--currency", "EUR", "--from", "2026-03-29"]
+
+
+@pytest.mark.parametrize(
+    ("named", "used"), [([], "elsewhere/call_keys.json"), (["--keys", "other.json"], "other.json")]
+)
+def test_it_signs_with_the_keys_of_its_data_folder(
+    named: list[str], used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, Path, Path | None]] = []
+
+    async def against(*args: object) -> int:
+        wallet = args[5]
+        assert isinstance(wallet, tuple)
+        asked.append(wallet)
+        return 0
+
+    monkeypatch.setattr(ledger_command, "_against", against)
+    told = CliRunner().invoke(
+        app, [*ASK, "--data", "elsewhere", "--against", "127.0.0.1:1", *named]
+    )
+    assert told.exit_code == 0, told.output
+    assert asked == [("main", Path(used), None)]
