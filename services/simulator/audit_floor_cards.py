@@ -121,7 +121,7 @@ class HandShoeAuditor:
             case rules.HoleCalled() | shoe.HoleChecked():
                 self.hole.see(fact, one, self._told.get(fact.cause))
             case rules.DrawRecalled():
-                one.calls = [call for call in one.calls if call[0] > fact.cause]
+                one.calls.clear()  # Rules called them before, whatever stands where.
                 self.findings.reach("call recalled")
             case rules.HandsCorrected():
                 self.findings.reach("hands corrected")
