@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.rules.v1 import rule_set_pb2
+from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from services.games.cards import CARDS
@@ -53,7 +55,7 @@ class Supervisors:
                 await self._wrongly(running)
             self._asked["correction"] += 1
             await self.order(order)
-        if not calm and rng.random() < 0.08:
+        if not calm and rng.random() < (0.5 if self._drew(running) else 0.08):
             await self._wrongly(running)
         if rng.random() < VOIDS:
             await self.order(table.VoidRound(**about, reason=rng.choice(VOID_REASONS)))
@@ -86,6 +88,12 @@ class Supervisors:
         stands = self.floor.stock.standing(running.table_id)
         misread = stands.misread(running.round_id) if stands is not None else []
         return [orders.CorrectCard(**about, index=place, card=card) for place, card in misread]
+
+    def _drew(self, running: SeenRound) -> bool:
+        """Whether a third card of baccarat lies: a correction may change whose it is."""
+        stands = self.floor.stock.standing(running.table_id)
+        places = stands.rounds.get(running.round_id, ()) if stands is not None else ()
+        return running.rule_set.game == rule_set_pb2.GAME_BACCARAT and len(places) > 4
 
     async def _wrongly(self, running: SeenRound) -> None:
         """A correction of what is right, of nothing, or to what cannot be; or two at once."""
@@ -138,6 +146,12 @@ class Supervisors:
                     self._asked["order while a correction is under way"] += 1
                     again = table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED)
                     put(rng.choice((again, self._any_correction(running))), SUPERVISOR)
+            case rules.DrawCalled() | rules.SpinCalled() if rng.random() < 0.03:
+                self._asked["order that nothing waits for"] += 1
+                put(table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED), SUPERVISOR)
+            case shoe.CardsDealt() if running.floor and self._drew(running) and rng.random() < 0.25:
+                order = table.SuspendRound(**about, reason=table.ROUND_REASON_MISREAD)
+                put(order, SUPERVISOR)
             case table.ResultAccepted() | rules.RoundResolved() if rng.random() < 0.06:
                 self._asked["correction that is refused"] += 1
                 put(self._any_correction(running), SUPERVISOR)
