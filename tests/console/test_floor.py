@@ -16,7 +16,7 @@ from services.cli.demo_games import every_table
 from services.cli.uuid7 import uuid7
 from tests.console.conftest import Demo, Visit, Visitor
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 DECKS = 8
 REMARK = "<b>a smear</b> on the lens"

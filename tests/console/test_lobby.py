@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from tests.console.conftest import TABLES, Demo, Visit
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 TITLES = {"en": "Tables", "fr": "Tables"}
 STATES = {"en": "takes bets", "fr": "prend les mises"}

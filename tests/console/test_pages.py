@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.console.conftest import Visit
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 WORDS = {
     "en": {

@@ -10,7 +10,7 @@ from playwright.sync_api import Route, expect
 
 from tests.console.conftest import Visit
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 REPLAY = {"en": "REPLAY", "fr": "REJEU"}
 SEALED_MS = 90_000
