@@ -27,7 +27,7 @@ run: setup ## run the demonstration fleet until Ctrl-C [DATA=data] [ROUNDS=20] [
 	@$(BIN)/sabot demo --data $(DATA) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES))
 
 test: lint types protos-check ## run every check and test, in under ten minutes [ARGS='-k banker']
-	$(BIN)/pytest -n auto -m 'not long' $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal -m 'not long' $(ARGS)
 
 test-long: setup ## run the long campaigns: kills, power cuts, many seeds [SEEDS=200]
 	$(BIN)/pytest -m long $(ARGS)
