@@ -32,6 +32,8 @@ class TossRound:
     cut_off: tuple[Place, int] = (NEVER, 0)
     calls: dict[int, Place] = field(default_factory=dict)
     """By attempt."""
+    spins: bool = False
+    """Whether it is a wheel that is called for, once something is."""
     void: set[int] = field(default_factory=set)
     """Attempts that do not count."""
     held: floor.OutcomeHeld | None = None
@@ -124,6 +126,7 @@ class FloorTossAuditor:
             f"toss {attempt} of {fact.body.round_id} is called, void are {sorted(one.void)}",
         )
         one.calls[attempt] = fact.place
+        one.spins = isinstance(fact.body, rules.SpinCalled)
         if attempt > 1:
             self.findings.reach("spun or rolled again")
 
@@ -286,7 +289,10 @@ class FloorTossAuditor:
             or (body.refusal == floor.FLOOR_REFUSAL_ALREADY_RECORDED and numbers_of(told) == known)
             or (
                 body.refusal == floor.FLOOR_REFUSAL_NOT_CALLED
-                and not self._open(one, told.attempt, fact.cause)
+                and not (
+                    self._open(one, told.attempt, fact.cause)
+                    and isinstance(told, shoe.RecordSpin) == one.spins
+                )
             )
         )
         self.findings.check(
