@@ -222,8 +222,10 @@ async def test_a_partners_wallet_is_killed_and_paused_under_load(tmp_path: Path)
         await playing.partners[PARTNER].more_bets_on(2)
         partner.signal(signal.SIGSTOP)
         await playing.rounds_go_on(2)
-        stuck = await orders.unresolved(fresh=False)
-        assert stuck.total, "what was rolled back is on the list while nobody answers"
+        async with asyncio.timeout(PATIENCE_S):
+            # What was rolled back is on the list, once the partner has had its time.
+            while not (stuck := await orders.unresolved(fresh=False)).total:  # noqa: ASYNC110 - asked
+                await asyncio.sleep(AGAIN_S)
         await operators_see_it(running, stuck.movements[0].transaction_id)
         partner.signal(signal.SIGCONT)
         await playing.partners[PARTNER].more_bets_on(2)
