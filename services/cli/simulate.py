@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from services.simulator.campaign import injected, missing, run_seeds
+from services.simulator.campaign import injected, missing, run_rare, run_seeds
 from services.simulator.coverage import ELSEWHERE, EVENT, EVENTS, FLOOR_PATHS
 from services.simulator.director import FLOOR_GAPS, GAPS, VOID_GAPS
 from services.simulator.simulation import ROUNDS, SeedResult
@@ -41,12 +41,18 @@ def run_simulation(
             _show_violated(result, rounds, game, clear=shown)
         if shown:
             _progress(len(results), seeds, time.monotonic() - began)
+    whole = seeds >= ENOUGH_SEEDS and not game
+    for name, result in run_rare(rounds=rounds) if whole else ():
+        results.append(result)
+        if result.violations and not as_json:
+            print(f"of {name} alone:")
+            _show_violated(result, rounds, game, clear=shown)
     if shown:
         sys.stderr.write("\r\x1b[K")
     results.sort(key=lambda result: result.seed)
     violated = [result for result in results if result.violations]
     counts = injected(results)
-    never = missing(counts) if seeds >= ENOUGH_SEEDS and not game else []
+    never = missing(counts) if whole else []
     seconds = time.monotonic() - began
     if as_json:
         print(json.dumps(_report(results, counts, never, (rounds, game), seconds)))

@@ -115,6 +115,14 @@ REQUIRED: tuple[str, ...] = (
 )
 """What a campaign of 200 seeds must have injected, and reached."""
 
+RARE: tuple[tuple[int, str], ...] = (
+    (406, "floor_baccarat"),  # a recalled draw
+    (443, "floor_dragon_tiger"),  # a shoe that runs out
+    (9, "blackjack"),  # a suspension behind a side bet's decision
+)
+"""Seeds, each with the one game of its tables, that go ways which 200 seeds of all games may leave
+out. A whole campaign plays them too."""
+
 
 def run_seeds(
     seeds: Sequence[int],
@@ -135,6 +143,12 @@ def run_seeds(
         return
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         yield from pool.imap_unordered(work, seeds)
+
+
+def run_rare(*, rounds: int = ROUNDS) -> Iterator[tuple[str, SeedResult]]:
+    """Run the seeds of `RARE`, each with its game."""
+    for seed, game in RARE:
+        yield game, run_seed(seed, rounds=rounds, games=[game])
 
 
 def injected(results: Sequence[SeedResult]) -> Counter[str]:
