@@ -26,7 +26,7 @@ $(STAMP): requirements-dev.txt pyproject.toml
 run: setup ## run the demonstration fleet until Ctrl-C [DATA=data] [ROUNDS=20] [TABLES=1|all]
 	@$(BIN)/sabot demo --data $(DATA) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES))
 
-test: lint types protos-check ## run every check and test, in about twelve minutes [ARGS='-k banker']
+test: lint types protos-check ## run every check and test, in about fifteen minutes [ARGS='-k banker']
 	$(BIN)/pytest -n auto --dist worksteal -m 'not long' $(ARGS)
 
 test-long: setup ## run the long campaigns: kills, power cuts, many seeds [SEEDS=200]

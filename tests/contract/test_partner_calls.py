@@ -178,14 +178,14 @@ class Nonsense(partner_wallet_grpc.PartnerWalletServiceServicer):
     async def Debit(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
         return await self._answer(request, context)
 
-    async def Credit(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        raise NotImplementedError
+    async def Credit(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - gRPC's
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "it answers debits alone")
 
-    async def Rollback(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        raise NotImplementedError
+    async def Rollback(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - gRPC's
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "it answers debits alone")
 
-    async def GetBalance(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        raise NotImplementedError
+    async def GetBalance(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - gRPC's
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "it answers debits alone")
 
 
 async def debited(tmp_path: Path, answer: Answer) -> Verdict:
