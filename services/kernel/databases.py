@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Integer, event
@@ -16,11 +18,14 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.util import await_only
 
 from services.kernel.event import InvariantViolated, Position
 
 BUSY_MS = 5_000
 """How long SQLite waits for another process's write: its longest transaction is a batch."""
+WAL_AGAIN_S = 0.02
+"""How long to wait before asking again for SQLite's write-ahead log."""
 CONNECT_S = 5.0
 """How long a connection to PostgreSQL may take to be made."""
 COMMAND_S = 30.0
@@ -130,10 +135,11 @@ def _open_sqlite(url: URL, busy_ms: int) -> AsyncEngine:
         # transaction see different states.
         connection.isolation_level = None
         cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={busy_ms}")
         # WAL: readers and the writer do not wait for one another. NORMAL: a power cut may lose the
         # last commits, whole ones, and they are read from the log again.
-        for pragma in (f"busy_timeout={busy_ms}", "journal_mode=WAL", "synchronous=NORMAL"):
-            cursor.execute(f"PRAGMA {pragma}")
+        _use_wal(cursor, busy_ms)
+        cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.close()
 
     @event.listens_for(engine.sync_engine, "begin")
@@ -142,3 +148,18 @@ def _open_sqlite(url: URL, busy_ms: int) -> AsyncEngine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
+
+
+def _use_wal(cursor: Any, busy_ms: int) -> None:
+    """Switch a database to its write-ahead log, for up to `busy_ms`: here SQLite does not wait for
+    another connection by itself, it answers that the database is locked."""
+    deadline = time.monotonic() + busy_ms / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() >= deadline:
+                raise
+            await_only(asyncio.sleep(WAL_AGAIN_S))
+        else:
+            return

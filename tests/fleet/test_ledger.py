@@ -7,9 +7,10 @@ import csv
 import io
 import json
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import grpc
 import pytest
@@ -35,14 +36,15 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data
 
 
-def today() -> str:
-    return datetime.now(UTC).date().isoformat()
+def today(zone: str = "UTC") -> str:
+    return datetime.now(ZoneInfo(zone)).date().isoformat()
 
 
-def period(stopped: Path) -> tuple[str, ...]:
-    """Days around the log's own, whatever midnight did meanwhile."""
-    first = told("find", "--data", stopped, "--round", "t1-1")["events"][0]["time"][:10]
-    return ("--from", first, "--to", today())
+def period(stopped: Path, zone: str = "UTC") -> tuple[str, ...]:
+    """A zone's days around the log's own, whatever midnight did meanwhile."""
+    began = told("find", "--data", stopped, "--round", "t1-1")["events"][0]["time"]
+    first = datetime.fromisoformat(began).astimezone(ZoneInfo(zone)).date().isoformat()
+    return ("--from", first, "--to", today(zone))
 
 
 def rows(*arguments: str | Path) -> list[dict[str, str]]:
@@ -159,10 +161,11 @@ def test_what_cannot_be_asked_is_said_in_one_line(stopped: Path) -> None:
 
 def test_the_running_fleet_tells_the_same_by_calls(stopped: Path, tmp_path: Path) -> None:
     data = copied(stopped, tmp_path / "data")
-    days = period(stopped)
+    zone = "Europe/Paris"
+    days = period(stopped, zone)
     ask: tuple[str | Path, ...] = (
         *("--data", data, "--partner", "acme", "--account", "ann"),
-        *(*days, "--zone", "Europe/Paris", "--json"),
+        *(*days, "--zone", zone, "--json"),
     )
 
     async def main() -> None:
@@ -174,9 +177,7 @@ def test_the_running_fleet_tells_the_same_by_calls(stopped: Path, tmp_path: Path
                 assert "partner:north" in tokens
                 auditor = (("authorization", f"Bearer {tokens['operator:ada']}"),)
                 north = (("authorization", f"Bearer {tokens['partner:north']}"),)
-                asked = ledgers.LocalDays(
-                    first_date=days[1], last_date=days[3], time_zone="Europe/Paris"
-                )
+                asked = ledgers.LocalDays(first_date=days[1], last_date=days[3], time_zone=zone)
                 request = ledgers.GetStatementRequest(
                     partner_id="acme", account_id="ann", days=asked, page_size=2
                 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -50,6 +52,22 @@ def test_revisions_are_one_line(service: str) -> None:
 async def test_many_processes_may_upgrade_at_once(tmp_path: Path) -> None:
     url = url_of(tmp_path, "wallet")
     await asyncio.gather(*(migrations.upgrade(url, "wallet") for _ in range(4)))
+
+
+async def test_a_new_file_that_another_process_writes_to_is_waited_for(tmp_path: Path) -> None:
+    """SQLite's switch to its write-ahead log does not wait for a lock by itself."""
+    url = f"sqlite+aiosqlite:///{tmp_path / 'wallet.db'}"
+    other = sqlite3.connect(tmp_path / "wallet.db", isolation_level=None)
+    other.execute("CREATE TABLE other (row)")
+    other.execute("BEGIN IMMEDIATE")
+    upgrading = asyncio.create_task(migrations.upgrade(url, "wallet"))
+    done, _ = await asyncio.wait({upgrading}, timeout=0.2)
+    assert not done
+    other.execute("ROLLBACK")
+    await upgrading
+    other.close()
+    with closing(sqlite3.connect(tmp_path / "wallet.db")) as after:
+        assert after.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 async def test_an_upgrade_that_breaks_leaves_nothing(
