@@ -163,9 +163,9 @@ class _Kind:
 
     def may_be(self, one: Skimmed) -> bool:
         """The same of an event."""
-        where = one.proto.note.traceparent if self._kind == "trace" else None
-        if where is not None:
-            return self._value in where
+        if self._kind == "trace":
+            note = one.proto.note
+            return any(self._value in where for where in (note.traceparent, *note.links))
         if self._bytes in one.proto.body or _retries(one.proto.type):
             return True
         return one.cause in self._matched

@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from services.kernel.telemetry_names import ALARM_KINDS, LOG_EVENTS, METRICS, SPANS, Metric
+from services.kernel.telemetry_names import (
+    ALARM_KINDS,
+    ATTRIBUTES,
+    LOG_EVENTS,
+    METRICS,
+    SPANS,
+    Metric,
+)
 
 INTRODUCTION = """\
 # Telemetry
@@ -67,14 +74,28 @@ carries `kind` and the facts that its runbook lists.
 One bet is one trace through all services: the call, and for each input and answer of its path a
 span that lasts from when it was taken or decided until it was read back, durable. The context
 travels as a W3C `traceparent`, from the caller's metadata into the entries of the log, so a trace
-goes on in whatever process reads them. A replay begins no spans. `sabot find --trace ID` shows
-the same trace in the log, for as long as the log lives.
+goes on in whatever process reads them. What a round's end means for an account's bets, their
+settlement and payout, goes on in the trace of its first traced request in that round; its other
+requests, and the trace of whoever ended the round, are links of those spans. That a request was
+traced is remembered in memory alone: where settlement or wallet starts anew before the round ends,
+the trace ends with the reservation. A replay begins no spans. `sabot find --trace ID` shows the
+same trace in the log, for as long as the log lives.
 
 A caller that sampled its trace has it recorded; of calls without one, `SABOT_TRACE_RATIO` (0.01)
 begin one. Spans are sent by OTLP over gRPC to `OTEL_EXPORTER_OTLP_ENDPOINT`; where it is not set,
 none are recorded. `deploy/otel/collector.yaml` takes them. The spans are named by the method,
 such as `sabot.partner.v1.PartnerService/PlaceBets`, or:
 
+"""
+BEHIND_SPANS = """
+They carry these attributes, and nothing of what a request holds:
+
+"""
+EXEMPLARS = """
+A traced call leaves its trace's id as an exemplar in the bucket of `sabot_rpc_seconds` that it
+fell into: from a slow bucket on a dashboard to the trace of such a call. They are told to whoever
+scrapes in the OpenMetrics format, as Prometheus does; it keeps them where it was started with
+`--enable-feature=exemplar-storage`.
 """
 
 
@@ -90,6 +111,9 @@ def document() -> str:
             *(f"- `{name}`\n" for name in sorted(LOG_EVENTS)),
             BEHIND_LOGS,
             *(f"- `{name}`\n" for name in sorted(SPANS)),
+            BEHIND_SPANS,
+            *(f"- `{name}`\n" for name in sorted(ATTRIBUTES)),
+            EXEMPLARS,
         )
     )
 

@@ -97,6 +97,9 @@ class Unfinished:
 
 Answers = Sequence[Message] | Unfinished
 
+Matter = Callable[[Any, str], tuple[str, ...]]
+"""What a body is about, by ids, given the partner of its event's header; empty: nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Core(Generic[S]):
@@ -132,3 +135,7 @@ class Core(Generic[S]):
         default_factory=dict[type[Message], AlarmKind]
     )
     """Its answers that an operator must see as they come, with the kind of alarm that each is."""
+    begins: Mapping[type[Message], Matter] = field(default_factory=dict[type[Message], "Matter"])
+    ends: Mapping[type[Message], Matter] = field(default_factory=dict[type[Message], "Matter"])
+    """What events are about, for traces alone: an answer of a type in `ends` goes on in the trace
+    of what it folded or answered in `begins` about the same matter, every other in its cause's."""

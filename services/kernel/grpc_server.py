@@ -35,6 +35,7 @@ from services.kernel.health_port import HealthPort
 from services.kernel.notices import Notices
 from services.kernel.projections import ProjectionUnavailable
 from services.kernel.telemetry_names import (
+    ATTRIBUTE_STATUS,
     RPC_BROKE,
     RPC_REFUSALS,
     RPC_SECONDS,
@@ -373,7 +374,7 @@ class _Method:
             self._seconds.observe(seconds)
             return
         self._seconds.observe(seconds, {"trace_id": f"{span.get_span_context().trace_id:032x}"})
-        span.set_attribute("rpc.grpc.status_code", errors.number_of(code))
+        span.set_attribute(ATTRIBUTE_STATUS, errors.number_of(code))
         if code is not grpc.StatusCode.OK:
             span.set_status(Status(StatusCode.ERROR, code.name))
         span.end()

@@ -129,6 +129,7 @@ class Host:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     witness: FileWitness | None = None
     listeners: Sequence[CaughtUp] = ()
+    watch: Watch = field(default_factory=Watch)
 
     async def stop(self, drain_s: float) -> None:
         """Not ready, no new inputs, running calls finish, then everything ends."""
@@ -151,6 +152,8 @@ class Host:
             listener.close()
         if self.witness is not None:
             self.witness.close()
+        await asyncio.to_thread(self.watch.tracing.close)
+        await asyncio.to_thread(self.watch.metrics.close)
 
     async def stopped(self) -> BaseException:
         """Wait until the process must not go on; why."""
@@ -246,7 +249,9 @@ async def start(
     if settings.metrics_port is not None:
         metrics.serve(settings.host, settings.metrics_port)
     await server.start()
-    host = Host(process, server, projectors, port, witness=witness, listeners=listeners)
+    host = Host(
+        process, server, projectors, port, witness=witness, listeners=listeners, watch=watch
+    )
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
     host.tasks.append(loop.create_task(_keep_preflight(process, strength), name="preflight"))

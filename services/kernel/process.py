@@ -32,7 +32,14 @@ from services.kernel.shells import Shell, Shells
 from services.kernel.snapshot import Snapshot, SnapshotSet
 from services.kernel.tasks import Tasks
 from services.kernel.telemetry import Tracing
-from services.kernel.telemetry_names import SPAN_ANSWER, SPAN_INPUT, AlarmKind
+from services.kernel.telemetry_names import (
+    ATTRIBUTE_EVENT,
+    ATTRIBUTE_POSITION,
+    ATTRIBUTE_SERVICE,
+    SPAN_ANSWER,
+    SPAN_INPUT,
+    AlarmKind,
+)
 from services.kernel.witness import Witness, Witnessed
 
 INFO_EVERY_S = 0.2
@@ -429,12 +436,16 @@ class Process:
             if entry.is_input:
                 span = tracing.start(SPAN_INPUT, event.traceparent, start_us=proto.time_us)
             else:
-                decided_us = proto.note.wall_time_us
-                span = tracing.start(SPAN_ANSWER, event.traceparent, start_us=decided_us)
+                span = tracing.start(
+                    SPAN_ANSWER,
+                    event.traceparent,
+                    start_us=proto.note.wall_time_us,
+                    links=proto.note.links,
+                )
             if span is not None:
-                span.set_attribute("sabot.service", entry.service)
-                span.set_attribute("sabot.event", proto.type)
-                span.set_attribute("sabot.position", str(event.position))
+                span.set_attribute(ATTRIBUTE_SERVICE, entry.service)
+                span.set_attribute(ATTRIBUTE_EVENT, proto.type)
+                span.set_attribute(ATTRIBUTE_POSITION, str(event.position))
                 span.end()
 
     def _after_batch(self) -> None:

@@ -33,6 +33,7 @@ from services.kernel.event import (
     Unfinished,
 )
 from services.kernel.reader import LogBroken, ReadEntry
+from services.kernel.traces import Traces
 
 S = TypeVar("S")
 
@@ -122,6 +123,7 @@ class Replica(Generic[S]):
         self._build = build
         self._wall_time_us = wall_time_us
         self._folds = core.folds
+        self._traces = Traces(core.service, core.begins, core.ends)
         self._answers = core.answers | frozenset(KERNEL_ANSWERS)
         self._answer_types = {str(one.DESCRIPTOR.full_name): one for one in self._answers}
         self._sent = 0
@@ -168,6 +170,8 @@ class Replica(Generic[S]):
         self, event: Event, head: bytes, now: float, ahead: deque[entry_pb2.Event] | None
     ) -> None:
         self.core.evolve(self.state.core, event)
+        if event.traceparent:
+            self._traces.heard(event.body, event.partner, event.traceparent)
         if ahead is not None and self._take_recorded(event, event, head, now, ahead):
             return
         self._decide(event, event, head, now)
@@ -238,14 +242,16 @@ class Replica(Generic[S]):
         """Answers to `cause` as recorded. They are about whom the decided event is about: a retry
         is an operator's, what it decides again remains the partner's."""
         cause_proto = position_proto(cause.position)
-        note = entry_pb2.Note(
-            traceparent=cause.traceparent, build=self._build, wall_time_us=self._wall_time_us()
-        )
+        wall_time_us = self._wall_time_us()
         protos: list[entry_pb2.Event] = []
         size = 0
         for index, body in enumerate(bodies):
             if type(body) not in self._answers:
                 raise InvariantViolated(f"{self.core.service} may not answer {type(body).__name__}")
+            traceparent, links = self._traces.of_answer(body, event.partner, cause)
+            note = entry_pb2.Note(
+                traceparent=traceparent, build=self._build, wall_time_us=wall_time_us, links=links
+            )
             proto = entry_pb2.Event(
                 type=str(body.DESCRIPTOR.full_name),
                 body=encode_body(body),
@@ -281,6 +287,8 @@ class Replica(Generic[S]):
         core_answers = self.core.answers
         retried = isinstance(cause.body, events_pb2.RetryInput)
         for body, proto in zip(bodies, protos, strict=True):
+            if proto.note.traceparent:
+                self._traces.heard(body, proto.partner, proto.note.traceparent)
             if type(body) in core_answers:
                 self.core.evolve(
                     state.core,
@@ -295,7 +303,7 @@ class Replica(Generic[S]):
                         cause.time_us,
                         cause.behaviour,
                         retried,
-                        cause.traceparent,
+                        proto.note.traceparent,
                     ),
                 )
             state.pending.append(Pending(proto, head, now))

@@ -12,8 +12,10 @@ import logging
 import random
 import re
 import sys
+import threading
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TextIO
+from wsgiref.simple_server import WSGIServer
 
 import structlog
 from opentelemetry import trace
@@ -25,6 +27,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from services.kernel.telemetry_names import METRICS, Metric
 
+SEND_S = 2.0
+"""How long the end of a process waits for its last spans to be sent."""
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _NO_TRACE = "0" * 32
 _NO_SPAN = "0" * 16
@@ -92,6 +96,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._made: dict[str, Counter | Gauge | Histogram] = {}
+        self._served: tuple[WSGIServer, threading.Thread] | None = None
 
     def counter(self, metric: Metric) -> Counter:
         """The counter of this declaration."""
@@ -116,7 +121,16 @@ class Metrics:
 
     def serve(self, host: str, port: int) -> None:
         """Serve them over HTTP from a thread of its own."""
-        start_http_server(port, host, self.registry)
+        self._served = start_http_server(port, host, self.registry)
+
+    def close(self) -> None:
+        """Serve them no more."""
+        if self._served is not None:
+            server, thread = self._served
+            server.shutdown()
+            thread.join()
+            server.server_close()
+            self._served = None
 
     def _make(self, metric: Metric) -> Counter | Gauge | Histogram:
         made = self._made.get(metric.name)
@@ -215,9 +229,14 @@ class Tracing:
         return span if isinstance(span, Span) else None
 
     def close(self) -> None:
-        """Send what is waiting, and stop."""
-        if self._provider is not None:
-            self._provider.shutdown()
+        """Send what is waiting, and stop. Waits no longer than `SEND_S` for a collector."""
+        if self._provider is None:
+            return
+        # A thread that nothing waits for at the end: the library waits half a minute for a
+        # collector that is away, and a drain has its own time.
+        sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        sending.start()
+        sending.join(SEND_S)
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:

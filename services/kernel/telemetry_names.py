@@ -160,6 +160,11 @@ ALARM_KINDS: tuple[AlarmKind, ...] = get_args(AlarmKind)
 # Spans. A call's span bears its method's full name, `sabot.partner.v1.PartnerService/PlaceBets`.
 SPAN_INPUT: Final = "input"
 SPAN_ANSWER: Final = "answer"
+# What spans tell: no ids of accounts, no amounts, nothing of a request's content.
+ATTRIBUTE_SERVICE: Final = "sabot.service"
+ATTRIBUTE_EVENT: Final = "sabot.event"
+ATTRIBUTE_POSITION: Final = "sabot.position"
+ATTRIBUTE_STATUS: Final = "rpc.grpc.status_code"
 
 # Log events
 ALARM: Final = "alarm"
@@ -187,9 +192,15 @@ SPANS: frozenset[str] = frozenset(
     value for name, value in list(globals().items()) if name.startswith("SPAN_")
 )
 """Every span's name, those of calls apart."""
+ATTRIBUTES: frozenset[str] = frozenset(
+    value for name, value in list(globals().items()) if name.startswith("ATTRIBUTE_")
+)
+"""Every attribute that a span may carry."""
 LOG_EVENTS: frozenset[str] = frozenset(
     value
     for name, value in list(globals().items())
-    if isinstance(value, str) and name.isupper() and not name.startswith(("SPAN_", "_"))
+    if isinstance(value, str)
+    and name.isupper()
+    and not name.startswith(("SPAN_", "ATTRIBUTE_", "_"))
 )
 """Every log event's name."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sabot.settlement.v1.events_pb2 import BetsSettled
+from sabot.wallet.v1.events_pb2 import StakeReserved
 from services.kernel.event import Core
 from services.settlement.domain.decide import decide
 from services.settlement.domain.events import ANSWERS, FOLDS
@@ -18,4 +20,6 @@ CORE: Core[SettlementState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
+    begins={StakeReserved: lambda stake, partner: (partner, stake.account_id, stake.round_id)},
+    ends={BetsSettled: lambda bill, _: (bill.partner_id, bill.account_id, bill.round_id)},
 )

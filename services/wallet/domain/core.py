@@ -359,6 +359,13 @@ def _post(state: WalletState, event: Event) -> None:
             state.ledgers[ledger] = state.ledgers.get(ledger, 0) + minor
 
 
+def _given_back(returned: wallets.StakeReturned, _: str) -> tuple[str, ...]:
+    """The bets of an account that a void gives back; a withdrawal is its own request's matter."""
+    if returned.request_id:
+        return ()
+    return (returned.partner_id, returned.account_id, returned.round_id)
+
+
 CORE: Core[WalletState] = Core(
     service=SERVICE,
     schema=4,
@@ -369,6 +376,10 @@ CORE: Core[WalletState] = Core(
     decide=decide,
     folds=FOLDS,
     answers=ANSWERS,
+    begins={
+        wallets.StakeReserved: lambda stake, partner: (partner, stake.account_id, stake.round_id)
+    },
+    ends={wallets.StakeReturned: _given_back},
     alarms={
         seamless.MovementRefused: "movement_refused",
         seamless.MovementDisputed: "movement_disputed",

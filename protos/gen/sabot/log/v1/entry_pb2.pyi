@@ -59,22 +59,30 @@ class Note(_message.Message):
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     BUILD_FIELD_NUMBER: _builtins.int
     WALL_TIME_US_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
     traceparent: _builtins.str
     """W3C trace context of the request that led here; empty where it was not traced."""
     build: _builtins.str
     """The build that wrote the event."""
     wall_time_us: _builtins.int
     """The writer's own clock, microseconds since 1970-01-01 UTC."""
+    @_builtins.property
+    def links(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Other trace contexts that it has to do with: those of further requests that it answers, and of what
+        brought it about where that is another trace.
+        """
+
     def __init__(
         self,
         *,
         traceparent: _builtins.str = ...,
         build: _builtins.str = ...,
         wall_time_us: _builtins.int = ...,
+        links: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "traceparent", b"traceparent", "wall_time_us", b"wall_time_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "links", b"links", "traceparent", b"traceparent", "wall_time_us", b"wall_time_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
