@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from services.cli.export import start_export, write_entry
+from services.cli.export import end_export, start_export, write_entry
 from services.cli.verify_export import (
     Exported,
     NotAnExport,
@@ -87,6 +87,8 @@ class _End:
     sequence: int
     head: bytes
     head_before: bytes
+    marked: bool
+    """Whether an end is written behind them: not where an early release began the file."""
 
 
 async def back_up(log: Log, path: Path, progress: Progress) -> BackedUp:
@@ -100,7 +102,7 @@ async def back_up(log: Log, path: Path, progress: Progress) -> BackedUp:
         if fresh:
             start_export(file, log.cell)
             head = first_head(log.cell)
-            end = _End(file.tell(), 0, head, head)
+            end = _End(file.tell(), 0, head, head, True)
         else:
             end = _end_of(file, log.cell)
             await _belongs(log, end, last)
@@ -116,6 +118,8 @@ async def back_up(log: Log, path: Path, progress: Progress) -> BackedUp:
                 progress(done, last)
                 if done >= last:
                     break
+        if end.marked:
+            end_export(file, head if done else b"")
         file.flush()
         os.fsync(file.fileno())
         return BackedUp(log.cell, done, head, done - end.sequence, file.tell())
@@ -133,18 +137,18 @@ def write_manifest(path: Path, manifest: Mapping[str, Any]) -> Path:
 def _end_of(file: BinaryIO, cell: str) -> _End:
     """The end of a file's whole entries, its chain checked on the way. Raises BackupRefused."""
     try:
-        of, _ = read_start(file)
+        start = read_start(file)
     except NotAnExport as error:
         raise BackupRefused(f"it is no backup: {error}") from None
-    if of != cell:
-        raise BackupRefused(f"it is of the cell {of}, and this log of {cell}")
+    if start.cell != cell:
+        raise BackupRefused(f"it is of the cell {start.cell}, and this log of {cell}")
     head = first_head(cell)
-    end = _End(file.tell(), 0, head, head)
+    end = _End(file.tell(), 0, head, head, start.marked)
     try:
-        for entry in read_entries(file):
+        for entry in read_entries(file, start.marked):
             if entry.sequence != end.sequence + 1 or next_head(end.head, entry) != entry.head:
                 raise BackupRefused(f"it is damaged at entry {end.sequence + 1}")
-            end = _End(file.tell(), entry.sequence, entry.head, end.head)
+            end = _End(file.tell(), entry.sequence, entry.head, end.head, start.marked)
     except NotAnExport:
         pass  # It was cut off while it was written: it goes on from its last whole entry.
     return end
@@ -200,8 +204,7 @@ async def restore(
         )
     await _same(path, reader, there)
     with path.open("rb") as file:
-        read_start(file)
-        for entry in read_entries(file):
+        for entry in read_entries(file, read_start(file).marked):
             if entry.sequence > there:
                 await _append(log_of, entry)
                 progress(entry.sequence, found.entries)
@@ -247,9 +250,9 @@ async def _same(path: Path, log: Log, until: int) -> None:
     if not until:
         return
     with path.open("rb") as file:
-        cell, _ = read_start(file)
-        head = first_head(cell)
-        entries = read_entries(file)
+        start = read_start(file)
+        head = first_head(start.cell)
+        entries = read_entries(file, start.marked)
         async for batch in log.read(0):
             for message, entry in zip(batch, entries, strict=False):
                 head = _head_after(head, message)

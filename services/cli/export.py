@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +15,7 @@ from sabot.audit.v1 import correction_events_pb2 as audit_corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import entry_pb2
 from sabot.settlement.v1 import correction_events_pb2 as settlement_corrections
-from services.cli.verify_export import ENTRY, LENGTH, MAGIC
+from services.cli.verify_export import ENTRY, HASH_BYTES, LENGTH, MAGIC
 from services.kernel.entry import canonical_headers, first_head, next_head
 from services.kernel.log import Log, LogMessage
 
@@ -45,6 +46,7 @@ async def export_log(log: Log, path: Path, progress: Callable[[int], None]) -> t
                 progress(batch[-1].sequence)
                 if done:
                     break
+            end_export(file, head)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
@@ -66,8 +68,14 @@ def write_entry(file: BinaryIO, head: bytes, message: LogMessage) -> bytes:
 
 def start_export(file: BinaryIO, cell: str) -> None:
     """Write what goes before the entries."""
-    file.write(MAGIC)
-    file.writelines(LENGTH.pack(len(part)) + part for part in (cell.encode(), descriptors()))
+    parts = (cell.encode(), descriptors())
+    start = MAGIC + b"".join(LENGTH.pack(len(part)) + part for part in parts)
+    file.write(start + sha256(start).digest())
+
+
+def end_export(file: BinaryIO, head: bytes) -> None:
+    """Write what goes behind them. `head`: the chain hash of the last; empty: there is none."""
+    file.write(bytes(ENTRY.size) + (head or bytes(HASH_BYTES)))
 
 
 RECALLED = frozenset({"RecalledFact", "RecallFacts", "FactsRecalled"})

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from services.cli.commands import DATA, EXIT_CODES, Data, opened, run
+from services.cli.commands import DATA, EXIT_CODES, Data, opened, plainly, run
 
 
 def register(app: typer.Typer) -> None:
@@ -30,12 +30,18 @@ def verify_export(
         list[str] | None,
         typer.Option(metavar="HEX", help="A public key that may sign; again for more."),
     ] = None,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SEQUENCE:HASH", help="A head that is known; again for more."),
+    ] = None,
 ) -> None:
     """Check an export: chain, answers, seals and signatures. The same as running the file
     verify_export.py by itself, on any machine."""
-    from services.cli.verify_export import check_file
+    with plainly():
+        from services.cli.verify_export import check_file
 
-    raise typer.Exit(check_file(str(file), key or []))
+        code = check_file(str(file), key or [], head or [])
+    raise typer.Exit(code)
 
 
 async def _export(data: Path, out: Path) -> None:

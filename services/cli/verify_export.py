@@ -1,4 +1,5 @@
-"""Checks an export of a Sabot log by itself: `python verify_export.py FILE [--key PUBLIC_KEY_HEX]`.
+"""Checks an export of a Sabot log by itself:
+`python verify_export.py FILE [--key PUBLIC_KEY_HEX] [--head SEQUENCE:HASH]`.
 
 This one file needs no part of Sabot: Python, a protobuf runtime and `cryptography` are enough, and
 no network. Whoever doubts a log takes the export and this file away and checks on a machine of
@@ -11,14 +12,22 @@ It checks, in this order, and names the entry where something is wrong:
 2. each answer entry (`.out`) commits to the chain hash at the entry that it answers;
 3. each seal in the log (`LogSealed`) has the Merkle root (RFC 6962) and the chain hash of the
    entries that it covers, and its signature (Ed25519) is that of its key;
-4. with `--key`, every seal is signed by one of the keys given. Without it the signatures show only
-   that one owner of some key signed all: compare the key with one that you trust.
+4. with `--key`, there is a seal, and every seal is signed by one of the keys given. Without it the
+   signatures show only that one owner of some key signed all: compare the key with one that you
+   trust;
+5. with `--head`, the log has this chain hash at this entry: a head that was seen before, in a seal
+   or printed by `sabot log head`. It shows a log that was forged by the owner of the key too.
 
 Entries behind the last seal are chained, and sealed by nobody yet; how many is told.
 
-An export is `sabot-export-1` and a line feed; a length (4 bytes, big-endian) and the cell's name; a
-length and the `FileDescriptorSet` of the log's messages; then for each entry its sequence (8), the
-lengths of subject (2), headers (4) and payload (4), these three, and the chain hash (32).
+An export is `sabot-export-2` and a line feed; a length (4 bytes, big-endian) and the cell's name; a
+length and the `FileDescriptorSet` of the log's messages; SHA-256 (32) over all of that; then for
+each entry its sequence (8), the lengths of subject (2), headers (4) and payload (4), these three,
+and the chain hash (32). Its end is a record of sequence 0 and no lengths, and once more the chain
+hash of the last entry, zeros where there is none. `sabot-export-1` had neither digest nor end.
+
+Exit codes: 0 all is right; 1 something is wrong, or the file is no export; 2 the command was not
+understood; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -26,8 +35,9 @@ from __future__ import annotations
 import argparse
 import struct
 import sys
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, BinaryIO, NamedTuple
 
@@ -38,7 +48,9 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-MAGIC = b"sabot-export-1\n"
+MAGIC = b"sabot-export-2\n"
+OLD_MAGIC = b"sabot-export-1\n"
+"""Of files without a digest of their start and without an end."""
 LENGTH = struct.Struct(">I")
 ENTRY = struct.Struct(">QHII")
 CHAINED = struct.Struct(">QIII")
@@ -53,8 +65,29 @@ RECALL = "sabot.settlement.v1.RecallFacts"
 RECALLED = "sabot.settlement.v1.FactsRecalled"
 
 
+PUBLIC_KEY_BYTES = 32
+SHOWN_AFTER_S, SHOWN_EVERY_S = 2.0, 0.2
+"""When a terminal is told how far it is: what is over sooner needs no telling."""
+TOLD_EVERY = 1_000
+"""Entries between two looks at the clock."""
+INTERRUPTED = 130
+"""As shells have it for Ctrl-C."""
+
+Progress = Callable[[int, int], None]
+"""Told of (entries read, where in the file that is), now and then."""
+
+
 class NotAnExport(Exception):
-    """The file is none, or ends within something. The message says where."""
+    """The file is none, is cut or damaged outside of its entries. The message says where."""
+
+
+class Start(NamedTuple):
+    """What stands before the entries."""
+
+    cell: str
+    descriptors: bytes
+    marked: bool
+    """Whether its end is marked: not where an early release wrote it."""
 
 
 class Exported(NamedTuple):
@@ -105,34 +138,48 @@ def _exactly(file: BinaryIO, size: int, what: str) -> bytes:
     return raw
 
 
-def read_start(file: BinaryIO) -> tuple[str, bytes]:
+def read_start(file: BinaryIO) -> Start:
     """The cell, and the descriptors of its messages. Raises NotAnExport."""
-    if file.read(len(MAGIC)) != MAGIC:
+    magic = file.read(len(MAGIC))
+    if magic not in {MAGIC, OLD_MAGIC}:
         raise NotAnExport("this is no export of a log")
+    digest = sha256(magic)
     parts: list[bytes] = []
     for what in ("the cell's name", "the descriptors"):
-        (size,) = LENGTH.unpack(_exactly(file, LENGTH.size, what))
-        parts.append(_exactly(file, size, what))
+        raw = _exactly(file, LENGTH.size, what)
+        parts.append(_exactly(file, LENGTH.unpack(raw)[0], what))
+        digest.update(raw + parts[-1])
+    marked = magic == MAGIC
+    if marked and _exactly(file, HASH_BYTES, "the start") != digest.digest():
+        raise NotAnExport("the start is damaged: cell and descriptors do not give its digest")
     try:
-        return parts[0].decode("ascii"), parts[1]
+        return Start(parts[0].decode("ascii"), parts[1], marked)
     except UnicodeDecodeError:
         raise NotAnExport("the cell's name is damaged") from None
 
 
-def read_entries(file: BinaryIO) -> Iterator[Exported]:
-    """The entries in the order of the file. Raises NotAnExport."""
-    last = 0
+def read_entries(file: BinaryIO, marked: bool) -> Iterator[Exported]:
+    """The entries in the order of the file. `marked`: see Start. Raises NotAnExport."""
+    last, head = 0, bytes(HASH_BYTES)
     while True:
         raw = file.read(ENTRY.size)
         if not raw:
+            if marked:
+                raise NotAnExport(f"the file is cut: its end is missing, or the entry after {last}")
             return
         what = f"the entry after {last}"
         if len(raw) != ENTRY.size:
             raise NotAnExport(f"the file ends within {what}")
         sequence, subject, headers, payload = ENTRY.unpack(raw)
+        if marked and sequence == 0:
+            if raw != bytes(ENTRY.size) or _exactly(file, HASH_BYTES, "its end") != head:
+                raise NotAnExport(f"the end of the file, or {what}, is damaged")
+            if file.read(1):
+                raise NotAnExport(f"something was added behind the end, which follows entry {last}")
+            return
         parts = [_exactly(file, size, what) for size in (subject, headers, payload, HASH_BYTES)]
         yield Exported(sequence, *parts)
-        last = sequence
+        last, head = sequence, parts[-1]
 
 
 # ---- what the bytes must give ------------------------------------------------------------------
@@ -300,9 +347,8 @@ def _check_recalled(found: Verified, messages: _Messages, told: _Recalled, file:
     if not told.confirmed:
         return
     file.seek(0)
-    read_start(file)
     wanted = dict(told.confirmed)
-    for entry in read_entries(file):
+    for entry in read_entries(file, read_start(file).marked):
         for fact in wanted.pop(entry.sequence, ()):
             _, service, _ = fact.type.split(".", 2)
             events = messages.entry.FromString(entry.payload).events
@@ -354,9 +400,8 @@ class _Checks:
             return
         back_to = self._file.tell()
         self._file.seek(0)
-        read_start(self._file)
+        entries = read_entries(self._file, read_start(self._file).marked)
         peaks, head, size = Peaks([]), first_head(self._found.cell), 0
-        entries = read_entries(self._file)
         while late:
             while late and late[-1].at == size:
                 asked = late.pop()
@@ -374,30 +419,51 @@ class _Checks:
             self._found.fault(asked.entry, what)
 
 
-def verify(file: BinaryIO, trusted: frozenset[bytes] = frozenset()) -> Verified:
+def verify(
+    file: BinaryIO,
+    trusted: frozenset[bytes] = frozenset(),
+    known: Mapping[int, bytes] | None = None,
+    progress: Progress = lambda _entries, _at: None,
+) -> Verified:
     """Check an export. `trusted`: public keys of which one must have signed each seal; empty: any.
+    `known`: chain hashes that it must have, by entry.
 
     Raises NotAnExport."""
-    cell, descriptors = read_start(file)
-    messages = _Messages(descriptors)
-    found = Verified(cell)
+    start = read_start(file)
+    messages = _Messages(start.descriptors)
+    found, known = Verified(start.cell), known or {}
     checks, recalled = _Checks(found, file, trusted), _Recalled(messages)
-    for entry in read_entries(file):
-        expected = found.entries + 1
-        if entry.sequence != expected:
-            found.fault(expected, f"missing: the file goes on with entry {entry.sequence}")
-            break
-        if next_head(checks.past.head(found.entries), entry) != entry.head:
-            found.fault(expected, "its bytes do not give its chain hash")
-            break
-        checks.past.append(entry.head)
-        found.entries = expected
-        _check_answers(found, messages, entry, checks, recalled)
-    found.head = checks.past.head(found.entries)
-    checks.answer_late()
-    found.faults.sort(key=lambda one: one[0])
+    try:
+        for entry in read_entries(file, start.marked):
+            expected = found.entries + 1
+            if entry.sequence != expected:
+                found.fault(expected, f"missing: the file goes on with entry {entry.sequence}")
+                break
+            if next_head(checks.past.head(found.entries), entry) != entry.head:
+                found.fault(expected, "its bytes do not give its chain hash")
+                break
+            checks.past.append(entry.head)
+            found.entries = expected
+            if known.get(expected, entry.head) != entry.head:
+                found.fault(expected, "the log that is known has another chain hash here")
+            _check_answers(found, messages, entry, checks, recalled)
+            if expected % TOLD_EVERY == 0:
+                progress(expected, file.tell())
+        found.head = checks.past.head(found.entries)
+        checks.answer_late()
+        if found.right:
+            _check_recalled(found, messages, recalled, file)
+    except (AttributeError, DecodeError, LookupError, TypeError, ValueError) as error:
+        # Its chain holds, so somebody made it so, or made the descriptors so.
+        what = f"what it holds contradicts the rest of the file: {type(error).__name__}"
+        found.fault(found.entries, what)
     if found.right:
-        _check_recalled(found, messages, recalled, file)
+        for sequence in sorted(known):
+            if sequence > found.entries:
+                found.fault(sequence, "missing: the log that is known has it, the file ends before")
+        if trusted and not found.seals:
+            found.fault(found.entries, "no seal up to here, so no trusted key vouches for it")
+    found.faults.sort(key=lambda one: one[0])
     return found
 
 
@@ -469,19 +535,76 @@ def lines(found: Verified, trusted: frozenset[bytes]) -> list[str]:
     return told
 
 
-def check_file(path: str, keys: list[str]) -> int:
-    """Check a file and tell; the exit code: 0 right, 1 wrong, 2 no such file or no export."""
+class _Shown:
+    """On a terminal, how far it is: rate, and time left."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._size = file.seek(0, 2)
+        file.seek(0)
+        self._began = time.monotonic()
+        self._next = self._began + SHOWN_AFTER_S
+        self._shown = False
+
+    def __call__(self, entries: int, at: int) -> None:
+        now = time.monotonic()
+        if now < self._next or not sys.stderr.isatty():
+            return
+        self._next, self._shown = now + SHOWN_EVERY_S, True
+        took = now - self._began
+        left = took * (self._size - at) / at
+        told = f"{at / self._size:4.0%}  {entries:,} entries, {entries / took:,.0f} a second"
+        print(f"\r{told}, {left:,.0f} s left   ", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Leave the line empty."""
+        if self._shown:
+            print("\r" + " " * 79, end="\r", file=sys.stderr, flush=True)
+
+
+def _keys(texts: list[str]) -> frozenset[bytes]:
+    keys = frozenset(bytes.fromhex(text) for text in texts)
+    if any(len(key) != PUBLIC_KEY_BYTES for key in keys):
+        raise ValueError
+    return keys
+
+
+def _heads(texts: list[str]) -> dict[int, bytes]:
+    heads: dict[int, bytes] = {}
+    for text in texts:
+        sequence, _, digits = text.partition(":")
+        head = bytes.fromhex(digits)
+        if not (sequence.isascii() and sequence.isdecimal() and len(head) == HASH_BYTES):
+            raise ValueError
+        at = int(sequence)
+        if at < 1 or heads.setdefault(at, head) != head:
+            raise ValueError
+    return heads
+
+
+def check_file(path: str, keys: list[str], heads: list[str]) -> int:
+    """Check a file and tell; the exit code, see the module."""
     try:
-        trusted = frozenset(bytes.fromhex(key) for key in keys)
+        trusted = _keys(keys)
     except ValueError:
         print("a public key is 64 hexadecimal digits", file=sys.stderr)
         return 2
     try:
+        known = _heads(heads)
+    except ValueError:
+        told = "a head is SEQUENCE:HASH, with 64 hexadecimal digits, one for each sequence from 1"
+        print(told, file=sys.stderr)
+        return 2
+    try:
         with open(path, "rb") as file:  # noqa: PTH123 - this file stands by itself
-            found = verify(file, trusted)
+            shown = _Shown(file)
+            try:
+                found = verify(file, trusted, known, shown)
+            finally:
+                shown.close()
     except (OSError, NotAnExport) as error:
-        print(f"{path}: {error}", file=sys.stderr)
-        return 2 if isinstance(error, OSError) else 1
+        told = str(getattr(error, "strerror", None) or error)
+        print(f"{path}: {told}", file=sys.stderr)
+        return 1
     print("\n".join(lines(found, trusted)))
     return 0 if found.right else 1
 
@@ -491,8 +614,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check an export of a Sabot log.")
     parser.add_argument("file", help="what `sabot export` wrote")
     parser.add_argument("--key", action="append", default=[], help="a public key that may sign")
+    parser.add_argument("--head", action="append", default=[], help="SEQUENCE:HASH, a known head")
     told = parser.parse_args()
-    return check_file(told.file, told.key)
+    try:
+        return check_file(told.file, told.key, told.head)
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

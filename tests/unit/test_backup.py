@@ -11,12 +11,15 @@ import pytest
 
 from services.cli.backup import BackedUp, BackupRefused, RestoreCut, Restored, back_up, restore
 from services.cli.export import export_log
+from services.cli.verify_export import ENTRY, HASH_BYTES, OLD_MAGIC, read_start, verify
 from services.kernel.host import clock_us
 from services.kernel.log import AppendUnknown, Log, LogInfo, LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import memory_cell
 
+END_BYTES = ENTRY.size + HASH_BYTES
+"""Of the end that is written behind the last entry."""
 NOBODY: frozenset[bytes] = frozenset()
 
 
@@ -92,14 +95,32 @@ def test_a_backup_goes_on_from_its_end_and_is_the_export_of_the_whole(tmp_path: 
     assert path.read_bytes() == at_once.read_bytes()
 
 
-@pytest.mark.parametrize("cut", [1, 20, 40, 300])
+@pytest.mark.parametrize("cut", [1, END_BYTES, END_BYTES + 1, END_BYTES + 200])
 def test_an_entry_that_was_cut_off_is_written_anew(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "backup"
     saved(whole(), path)
     right = path.read_bytes()
     path.write_bytes(right[:-cut])
-    assert saved(whole(), path).added >= 1
+    assert saved(whole(), path).added == (cut > END_BYTES)
     assert path.read_bytes() == right
+
+
+def test_a_backup_that_an_early_release_began_goes_on_as_it_is(tmp_path: Path) -> None:
+    store, first = played()
+    path = tmp_path / "backup"
+    saved(Beginning(store, first), path)
+    raw = path.read_bytes()
+    with path.open("rb") as file:
+        read_start(file)
+        at = file.tell()
+    old = OLD_MAGIC + raw[len(OLD_MAGIC) : at - HASH_BYTES] + raw[at:-END_BYTES]
+    path.write_bytes(old)
+    assert saved(whole(), path).added == store.last_sequence - first
+    assert path.read_bytes().startswith(old)
+    with path.open("rb") as file:
+        assert verify(file).entries == store.last_sequence
+    log = empty()
+    assert restored(path, log).entries == store.last_sequence
 
 
 def test_what_does_not_belong_together_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -47,9 +47,8 @@ class Past(NamedTuple):
     data: Path
 
 
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
-    data = tmp_path_factory.mktemp("data")
+def sealed(data: Path) -> Past:
+    """Play it."""
 
     async def main() -> Past:
         async with memory_cell() as (cell, store):
@@ -73,6 +72,11 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
         return Past(store, data)
 
     return run_virtual(main())
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+    return sealed(tmp_path_factory.mktemp("data"))
 
 
 def made(past: Past, path: Path, *, data: bool = True, **wanted: Any) -> Path:
