@@ -52,7 +52,7 @@ def parts(settings: ServiceSettings) -> Parts:
         service = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"]
         seals = Seals(process, sealer.tree)
         events = SignificantEvents(index, lambda: process.log, process)
-        return [(service, AuditServicer(Auditor(process, check), seals, events))]
+        return [(service, AuditServicer(Auditor(process, check), seals, events, notices))]
 
     return Parts(
         core=CORE,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from sabot.audit.v1 import audit_service_pb2 as audits
+from sabot.audit.v1 import significant_events_pb2 as significant
 from services.audit.seals import Seals
 from services.audit.significant_list import SignificantEvents
 from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.errors import Refused
+from services.kernel.notices import NoticeKind, Notices
 from services.kernel.tokens import Role
 from services.refusals.audit import NO_SUCH_PROOF, NOT_SEALED
 
@@ -25,10 +27,13 @@ class AuditServicer:
     """What the audit found is for auditors only: differences hold bodies of events, accounts and
     bets in them. Seals and proofs are hashes, and for everyone."""
 
-    def __init__(self, audit: AuditReport, seals: Seals, significant: SignificantEvents) -> None:
+    def __init__(
+        self, audit: AuditReport, seals: Seals, events: SignificantEvents, notices: Notices
+    ) -> None:
         self._audit = audit
         self._seals = seals
-        self._significant = significant
+        self._significant = events
+        self._notices = notices
 
     @rpc(roles=(Role.AUDITOR,))
     async def get_audit(
@@ -76,6 +81,21 @@ class AuditServicer:
     ) -> audits.SetThresholdsResponse:
         """From where on amounts are large."""
         return await self._significant.set_thresholds(request, call)
+
+    @rpc(roles=(Role.CONSOLE,))
+    async def note_seen(
+        self, request: audits.NoteSeenRequest, call: Call
+    ) -> audits.NoteSeenResponse:
+        """What a console saw: gathered like this process's own calls, and told by its shell."""
+        del call
+        read = request.kind == significant.NOTED_KIND_READ
+        self._notices.seen(
+            NoticeKind.READ if read else NoticeKind.REFUSED,
+            f"operator:{request.operator_id}" if request.operator_id else "",
+            f"console/{request.page}",
+            request.count,
+        )
+        return audits.NoteSeenResponse()
 
     def _check(self, within: int, size: int) -> None:
         if within > size:

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from services.kernel.nats_process import LAUNCHER
+from services.kernel.nats_process import LAUNCHER, write_private
 from services.kernel.nats_users import TOOLS
 from services.kernel.tokens import DEMO_CALLERS, Role
 
 PEOPLE, PASSWORDS = "console_people.json", "console_passwords.json"
 """In the data folder: who may sign in, and the demonstration's passwords."""
+OWN_TOKEN = "console_token"  # noqa: S105 - the name of a file
+"""In the data folder: the console's own."""
 DEFAULT_PORT = 7480
 START_S = 30.0
 """For it to come up, on a machine that is busy with a fleet."""
@@ -50,7 +52,7 @@ def demo_people(data: Path, tokens: Mapping[str, str]) -> Mapping[str, str]:
     roles = {
         caller.operator: caller.roles
         for caller in DEMO_CALLERS
-        if caller.operator and Role.DEVICE not in caller.roles
+        if caller.operator and not caller.roles & {Role.DEVICE, Role.CONSOLE}
     }
     return create_demo_people(data / PEOPLE, data / PASSWORDS, roles, tokens)
 
@@ -70,6 +72,10 @@ async def console(
         "SABOT_CONSOLE_FLEET": fleet,
         "SABOT_CONSOLE_PORT": str(port),
     }
+    own = tokens.get("operator:console")
+    if own is not None:
+        write_private(data / OWN_TOKEN, own + "\n")
+        environment["SABOT_CONSOLE_TOKEN_FILE"] = str(data / OWN_TOKEN)
     with (data / "console.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())),

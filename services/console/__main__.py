@@ -18,6 +18,7 @@ from services.console.desk import Desk, templates
 from services.console.people import BadPeopleFile, People
 from services.console.sessions import Sessions
 from services.console.settings import ConsoleSettings
+from services.console.telling import BadTokenOfConsole, Telling, read_token
 from services.kernel import event_loop, telemetry
 from services.kernel.embedded import find_running
 from services.kernel.jetstream import JetStreamLog
@@ -37,7 +38,7 @@ def main() -> int:
     try:
         settings, services = load(ConsoleSettings), load(ServiceSettings)
         desk = _desk(settings, services)
-    except (BadSettings, BadPeopleFile, OSError) as error:
+    except (BadSettings, BadPeopleFile, BadTokenOfConsole, OSError) as error:
         sys.stderr.write(f"console: {error}\n")
         return EXIT_USAGE
     telemetry.configure_logging(service="console", level=services.log_level)
@@ -46,12 +47,14 @@ def main() -> int:
 
 def _desk(settings: ConsoleSettings, services: ServiceSettings) -> Desk:
     ca = settings.ca_file.read_bytes() if settings.ca_file else None
+    fleet = Fleet(settings.fleet, settings.addresses, ca, settings.tls_name)
     return Desk(
         settings,
-        Fleet(settings.fleet, settings.addresses, ca, settings.tls_name),
+        fleet,
         People(settings.people_file or services.data / "console_people.json"),
         Sessions(settings.idle_s),
         Archive(services.cell, services.data, lambda: _log(services)),
+        Telling(fleet, read_token(settings.token_file)),
         templates(),
     )
 

@@ -51,6 +51,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+LAST_WORDS_S = 1.0
+"""At the end, for what audit has not been told yet."""
 STRICT_TRANSPORT = "max-age=31536000"
 """With TLS: browsers come by TLS only from then on."""
 
@@ -128,12 +130,20 @@ def application(desk: Desk) -> ASGIApp:
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         del app
-        following = asyncio.get_running_loop().create_task(desk.archive.follow(), name="history")
+        loop = asyncio.get_running_loop()
+        tasks = [
+            loop.create_task(desk.archive.follow(), name="history"),
+            loop.create_task(desk.telling.run(), name="telling"),
+        ]
         try:
             yield
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await desk.telling.flush()
             await desk.archive.close()
             await desk.fleet.close()
 

@@ -118,6 +118,6 @@ def _remove(folder: Path) -> None:
 
 ROUTES = [
     Route("/capsules", page(index, *PACKERS)),
-    Route("/capsules/of/{round_id}", page(pack, *PACKERS)),
+    Route("/capsules/of/{round_id}", page(pack, *PACKERS, reads="capsules")),
     Route("/capsules/open", change(open_file, *PACKERS), methods=["POST"]),
 ]

@@ -13,6 +13,7 @@ from services.console.calls import Fleet
 from services.console.people import People
 from services.console.sessions import Sessions
 from services.console.settings import ConsoleSettings
+from services.console.telling import Telling
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -26,6 +27,7 @@ class Desk:
     people: People
     sessions: Sessions
     archive: Archive
+    telling: Telling
     templates: Environment
 
 

@@ -91,4 +91,4 @@ def _shown(event: Event) -> dict[str, object]:
     }
 
 
-ROUTES = [Route("/find", page(seek))]
+ROUTES = [Route("/find", page(seek, reads="find"))]

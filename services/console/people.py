@@ -38,7 +38,8 @@ ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 """Of made passwords: nothing that looks like something else."""
 GROUPS, GROUP = 4, 4
 """Four groups of four: 79 bits."""
-ROLES = tuple(role for role in Role if role is not Role.DEVICE)
+ROLES = tuple(role for role in Role if role not in {Role.DEVICE, Role.CONSOLE})
+"""Of people."""
 
 
 class BadPeopleFile(Exception):
@@ -90,6 +91,13 @@ class People:
         self._now = now
         self._tries: dict[str, _Tries] = {}
         read_people(path)
+
+    def known(self, name: str) -> str:
+        """The name where it is somebody's; else empty."""
+        try:
+            return name if name in read_people(self._path) else ""
+        except BadPeopleFile:
+            return ""
 
     def sign_in(self, name: str, password: str) -> SignedIn | None:
         """Whose password it is; None: nobody's. Blocks while the password is stretched, as long for

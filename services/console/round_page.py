@@ -285,8 +285,8 @@ async def follow_index(visit: Visit) -> AsyncIterator[tuple[str, str]]:
 ROUTES = [
     Route("/rounds", page(index)),
     Route("/rounds/live", live(follow_index)),
-    Route("/rounds/{round_id}", page(show)),
+    Route("/rounds/{round_id}", page(show, reads="rounds")),
     Route("/rounds/{round_id}/at", page(at)),
     Route("/rounds/{round_id}/live", live(follow)),
-    Route("/rounds/{round_id}/proofs", page(proofs)),
+    Route("/rounds/{round_id}/proofs", page(proofs, reads="proofs")),
 ]

@@ -35,6 +35,9 @@ class ConsoleSettings(BaseSettings):
     """The name that services' certificates are for, where that is not their address's."""
     people_file: Path | None = None
     """Who may sign in; unset: `console_people.json` in the data folder."""
+    token_file: Path | None = None
+    """The console's own bearer token, role `console`, with which it tells audit of wrong passwords
+    and of pages read; unset: it tells nobody."""
     idle_s: Annotated[float, Field(gt=0, le=3600)] = IDLE_S
     """After how many seconds without a key or a touch a session locks itself."""
     secure: bool = False

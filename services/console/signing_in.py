@@ -77,9 +77,11 @@ async def _checked(visit: Visit, name: str) -> tuple[SignedIn | None, str]:
         who = await asyncio.to_thread(visit.desk.people.sign_in, name, password)
     except TooManyTries as error:
         logger.warning(CONSOLE_SIGN_IN_FAILED, operator=name[:40], why="too many tries")
+        visit.desk.telling.failed(visit.desk.people.known(name))
         return None, visit.words("sign_in.wait", seconds=int(error.wait_s) + 1)
     if who is None:
         logger.warning(CONSOLE_SIGN_IN_FAILED, operator=name[:40], why="wrong")
+        visit.desk.telling.failed(visit.desk.people.known(name))
         return None, visit.words("sign_in.wrong")
     logger.info(CONSOLE_SIGN_IN, operator=who.name)
     return who, ""

@@ -140,6 +140,8 @@ Work = Callable[[Visit], Awaitable[Response]]
 Live = Callable[[Visit], AsyncIterator[tuple[str, str]]]
 """Yields names of places in the page and what now stands there."""
 Endpoint = Callable[[Request], Awaitable[Response]]
+_SHOWN = 200
+"""The status of a page that shows what was asked for."""
 
 
 def open_page(work: Work) -> Endpoint:
@@ -152,8 +154,9 @@ def open_page(work: Work) -> Endpoint:
     return endpoint
 
 
-def page(work: Work, *roles: Role) -> Endpoint:
-    """A page for whoever is signed in; with `roles`, for those who have one of them."""
+def page(work: Work, *roles: Role, reads: str = "") -> Endpoint:
+    """A page for whoever is signed in; with `roles`, for those who have one of them. `reads`: the
+    kind of page, where it shows from the log what belongs to accounts: audit is told."""
 
     async def endpoint(request: Request) -> Response:
         visit = visit_of(request)
@@ -161,7 +164,10 @@ def page(work: Work, *roles: Role) -> Endpoint:
         if away is not None:
             return away
         visit.desk.sessions.touch(visit.who)
-        return await _done(visit, work, roles)
+        answer = await _done(visit, work, roles)
+        if reads and answer.status_code == _SHOWN:
+            visit.desk.telling.read(visit.who.name, reads)
+        return answer
 
     return endpoint
 

@@ -67,10 +67,10 @@ def rpc(
     return mark
 
 
-EVERY_ROLE = frozenset(Role) - {Role.DEVICE}
+EVERY_ROLE = frozenset(Role) - {Role.DEVICE, Role.CONSOLE}
 """For methods that any person among the operators may call. A device's token lies where the device
-stands: it opens only what names its role."""
-EVERY_ROLE_AND_DEVICES = frozenset(Role)
+stands: it opens only what names its role. So does a console's, which stands for nobody."""
+EVERY_ROLE_AND_DEVICES = frozenset(Role) - {Role.CONSOLE}
 """For what everyone may see of a table."""
 
 

@@ -32,7 +32,8 @@ KERNEL_INPUT_SUBJECTS: dict[type[Message], str] = {
 }
 """Inputs that the kernel itself takes, and the one service whose `.in` they may stand on: who may
 append there may give these orders to the whole cell."""
-KERNEL_INPUTS: tuple[type[Message], ...] = tuple(KERNEL_INPUT_SUBJECTS)
+KERNEL_INPUTS: tuple[type[Message], ...] = (*KERNEL_INPUT_SUBJECTS, events_pb2.NoteCalls)
+"""`NoteCalls` gives no order: it may stand on any service's `.in`."""
 KERNEL_ANSWERS: tuple[type[Message], ...] = (
     events_pb2.InputNoted,
     events_pb2.InputIgnored,

@@ -134,6 +134,11 @@ class Server:
         self._accepting = Accepting(self._server, max_running)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
+    @property
+    def notices(self) -> Notices | None:
+        """What counts what is noticed of its calls."""
+        return self._watch.notices
+
     def add(self, service: ServiceDescriptor, servicer: object) -> None:
         """Serve a proto's service by a servicer.
 

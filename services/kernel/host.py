@@ -21,6 +21,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from sabot.log.v1 import events_pb2
 from services.kernel import telemetry
 from services.kernel.accepted import Accepted, read_accepted, write_accepted
+from services.kernel.call_witness import CallWitness
 from services.kernel.edge import NotTaken, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
@@ -115,7 +116,7 @@ class Parts:
     measure: Callable[[Process, telemetry.Metrics], Measure] | None = None
     """Makes what sets its own gauges."""
     notices: Notices | None = None
-    """Counts what it must tell of this process's calls."""
+    """Counts what it must tell of this process's calls; without them a shell of the kernel does."""
 
 
 @dataclass(slots=True)
@@ -185,9 +186,10 @@ async def start(
     alarms = _Alarms(metrics)
     accepted = read_accepted(settings.data)
     witness = FileWitness(settings.data / "witness" / name)
+    notices, shells = _told_by(parts)
     watch = Watch(
         metrics=metrics,
-        notices=next((part.notices for part in parts if part.notices is not None), None),
+        notices=notices,
         tracing=telemetry.Tracing(
             service=name,
             ratio=settings.trace_ratio,
@@ -206,7 +208,7 @@ async def start(
         clock=clock_us,
         alarm=alarms,
         witness=witness,
-        shells=[shell for part in parts for shell in part.shells],
+        shells=shells,
         tracing=watch.tracing,
         accepted=accepted.entries,
         log_advice=log_advice,
@@ -265,6 +267,17 @@ async def start(
     for part in parts:
         host.tasks.extend(loop.create_task(_run(work, process, alarms)) for work in part.background)
     return host
+
+
+def _told_by(parts: Sequence[Parts]) -> tuple[Notices, list[Shell]]:
+    """What counts what is noticed of calls, and all shells: also one that tells it, where no
+    service here does."""
+    shells = [shell for part in parts for shell in part.shells]
+    for part in parts:
+        if part.notices is not None:
+            return part.notices, shells
+    notices = Notices(clock_us)
+    return notices, [*shells, CallWitness(parts[0].core.service, notices)]
 
 
 async def _tell_reading(process: Process, last: int) -> None:

@@ -53,16 +53,20 @@ class Notices:
         """An operator asks for what belongs to a partner's account."""
         self._add(NoticeKind.READ, actor, method)
 
-    def _add(self, kind: NoticeKind, subject: str, method: str) -> None:
+    def seen(self, kind: NoticeKind, subject: str, method: str, count: int) -> None:
+        """Somebody else saw something so often, and may be believed."""
+        self._add(kind, subject, method, count)
+
+    def _add(self, kind: NoticeKind, subject: str, method: str, count: int = 1) -> None:
         now_us = self._clock()
         key = (kind, subject, method)
         if key not in self._found and sum(one[0] is kind for one in self._found) >= MOST:
             key = (kind, "", "")
         one = self._found.get(key)
         if one is None:
-            self._found[key] = Notice(kind, key[1], key[2], now_us, now_us)
+            self._found[key] = Notice(kind, key[1], key[2], now_us, now_us, count)
             return
-        one.count = min(one.count + 1, MOST_COUNTED)
+        one.count = min(one.count + count, MOST_COUNTED)
         one.last_us = now_us
 
     def take(self, now_us: int) -> list[Notice]:

@@ -183,6 +183,7 @@ CONSOLE_SIGN_IN: Final = "console_sign_in"
 CONSOLE_SIGN_IN_FAILED: Final = "console_sign_in_failed"
 CONSOLE_ORDER: Final = "console_order"
 CONSOLE_FOLLOWS: Final = "console_follows"
+CONSOLE_NOT_TOLD: Final = "console_not_told"
 
 METRICS: dict[str, Metric] = {
     value.name: value for value in list(globals().values()) if isinstance(value, Metric)

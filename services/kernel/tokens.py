@@ -51,6 +51,8 @@ class Role(Enum):
     """Sees what every operator may see, and does nothing."""
     DEVICE = "device"
     """No person: a scanner, a sensor, a camera. It tells what it sees, and may see what all may."""
+    CONSOLE = "console"
+    """No person: a console itself. It tells of wrong passwords and pages read, and sees nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ DEMO_CALLERS = (
     Caller(operator="rosa", roles=frozenset({Role.SUPERVISOR})),
     Caller(operator="ada", roles=frozenset({Role.AUDITOR})),
     Caller(operator="vera", roles=frozenset({Role.VIEWER})),
+    Caller(operator="console", roles=frozenset({Role.CONSOLE})),
     Caller(operator="wheel-7", roles=frozenset({Role.DEVICE}), tables=frozenset({"floor-wheel"})),
     Caller(
         operator="scanner-1",

@@ -37,6 +37,7 @@ ELSEWHERE: dict[str, str] = {
     "sabot.audit.v1.EventsNoted": NOTED,
     "sabot.audit.v1.LargeAmountsFound": NOTED,
     "sabot.audit.v1.NoteEvents": NOTED,
+    "sabot.log.v1.NoteCalls": NOTED,
     "sabot.audit.v1.ReadsNoted": NOTED,
     "sabot.audit.v1.SetThresholds": NOTED,
     "sabot.audit.v1.ThresholdsSet": NOTED,

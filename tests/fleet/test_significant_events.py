@@ -40,13 +40,13 @@ async def said(*arguments: str) -> str:
     return done.stdout
 
 
-async def until_listed(kind: str, *options: str) -> list[dict[str, Any]]:
-    """What is listed of a kind, once something is."""
+async def until_listed(kind: str, *options: str, least: int = 1) -> list[dict[str, Any]]:
+    """What is listed of a kind, once so much is."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             told = await said("list", "--kind", kind, "--json", *options)
             found: list[dict[str, Any]] = json.loads(told)
-            if found:
+            if len(found) >= least:
                 return found
             await asyncio.sleep(0.1)
 
@@ -74,8 +74,13 @@ def test_what_is_significant_is_listed_as_it_stands_in_the_log(
             )  # fmt: skip
             async with grpc.aio.insecure_channel(address) as channel:
                 await strangers_call(channel)
+                await a_console_tells(channel, tokens)
                 await an_operator_reads(channel, tokens["operator:vera"])
-                (refused,) = await until_listed("failed_sign_in", *at)
+                found = await until_listed("failed_sign_in", *at, least=2)
+                wrong, refused = sorted(found, key=lambda one: int(one["body"]["count"]))
+                assert (wrong["body"]["subject"], wrong["body"]["method"]) == (
+                    "operator:sam", "console/sign-in",
+                )  # fmt: skip
                 assert refused["body"]["method"] == "sabot.wallet.v1.WalletService/GetBalance"
                 assert refused["body"]["count"] == 7
                 (read,) = await until_listed("read", *at)
@@ -98,6 +103,25 @@ async def strangers_call(channel: grpc.aio.Channel) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await stub.GetBalance(wallets.GetBalanceRequest(account_id="ann"), **by("nobody's"))
         assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def a_console_tells(channel: grpc.aio.Channel, tokens: dict[str, str]) -> None:
+    """Of wrong passwords; and nobody but a console may, and it may nothing else."""
+    stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
+    seen = audits.NoteSeenRequest(
+        kind=significant.NOTED_KIND_FAILED_SIGN_IN, operator_id="sam", page="sign-in", count=2
+    )
+    await stub.NoteSeen(seen, **by(tokens["operator:console"]))
+    for actor, asked in (
+        ("operator:ada", stub.NoteSeen(seen, **by(tokens["operator:ada"]))),
+        (
+            "operator:console",
+            stub.GetSeal(audits.GetSealRequest(), **by(tokens["operator:console"])),
+        ),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await asked
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED, actor
 
 
 async def an_operator_reads(channel: grpc.aio.Channel, token: str) -> None:

@@ -301,6 +301,8 @@ def test_the_console_is_told_what_it_reads_and_where_every_service_is(
     assert one.ports == {"pages": settings.port}
     assert settings.people_file is not None
     assert one.secrets()[str(settings.people_file.parent)] == "console-people"
+    assert settings.token_file is not None
+    assert one.secrets()[str(settings.token_file.parent)] == "console-token"
     assert log.nats_user in {user.name for user in cluster_users(SERVICES)}
     assert log.nats_user not in SERVICES, "it appends nothing"
     assert one.secrets()["/run/secrets/nats"] == f"nats-{log.nats_user}"

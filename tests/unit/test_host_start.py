@@ -67,9 +67,11 @@ async def started(
     name: str = "fleet",
     preflight: host.AskServers = strong,
     more: Sequence[host.Parts] = (),
+    only: Sequence[host.Parts] = (),
 ) -> AsyncIterator[host.Host]:
+    """The toys and `more`; or `only` these."""
     running = await host.start(
-        [*(host.Parts(core, serve_nothing) for core in (TABLE, LIMITS)), *more],
+        only or [*(host.Parts(core, serve_nothing) for core in (TABLE, LIMITS)), *more],
         name=name,
         log=store if isinstance(store, MemoryLog) else MemoryLog(store),
         types=event_types(),

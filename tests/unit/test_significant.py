@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
 from sabot.audit.v1 import audit_service_pb2 as audits
 from sabot.audit.v1 import significant_events_pb2 as significant
@@ -169,6 +170,22 @@ def test_what_an_edge_tells_raises_an_alarm_but_for_reads() -> None:
 
 
 # ---- what is noticed ---------------------------------------------------------------------------
+
+
+def test_what_another_services_process_noticed_is_told_like_ones_own() -> None:
+    told: list[tuple[log.CallKind.ValueType, significant.NotedKind.ValueType, type[Message]]] = [
+        (log.CALL_KIND_TOKEN_UNKNOWN, significant.NOTED_KIND_FAILED_SIGN_IN,
+         significant.EventsNoted),
+        (log.CALL_KIND_READ, significant.NOTED_KIND_READ, significant.ReadsNoted),
+    ]  # fmt: skip
+    for kind, noted, answer in told:
+        facts: dict[str, Any] = {
+            "subject": "operator:ada", "method": "GetBalance", "count": 3,
+            "first_us": 7, "last_us": 9,
+        }  # fmt: skip
+        body = log.NoteCalls(kind=kind, **facts)
+        note = significant.NoteEvents(kind=noted, **facts)
+        Deciding(CORE).when(by(body, partner="", service="wallet")).then(answer(noted=note))
 
 
 def test_alike_notices_are_one_and_nobody_can_flood_the_log() -> None:

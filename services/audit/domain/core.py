@@ -27,6 +27,7 @@ from services.audit.domain.significant import (
     may_set,
     note_told,
     noted,
+    noted_calls,
     set_thresholds,
 )
 from services.kernel.event import UNLOGGED, Answers, Core, Event, Position
@@ -53,6 +54,7 @@ Folded = (
     | settlements.BetsSettled
     | significant.SetThresholds
     | significant.NoteEvents
+    | log.NoteCalls
 )
 Answered = (
     audit.LogSealed
@@ -88,7 +90,7 @@ def evolve(state: AuditState, event: Event) -> None:
             note_told(state.significance, body)
         case audit.SealLog() | corrections.ConfirmFacts() | log.InputIgnored():
             pass
-        case significant.SetThresholds() | significant.NoteEvents():
+        case significant.SetThresholds() | significant.NoteEvents() | log.NoteCalls():
             pass
         case significant.EventsNoted() | significant.ReadsNoted():
             pass
@@ -115,6 +117,8 @@ def decide(state: AuditState, event: Event) -> Answers:
             return [significant.ThresholdsSet(thresholds=body.thresholds, reason=body.reason)]
         case significant.NoteEvents():
             return [noted(body)]
+        case log.NoteCalls():
+            return [noted_calls(body)]
         case _:
             assert_never(body)
 

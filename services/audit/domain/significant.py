@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from google.protobuf.message import Message
 
 from sabot.audit.v1 import significant_events_pb2 as significant
+from sabot.log.v1 import events_pb2 as logs
 from sabot.settlement.v1 import events_pb2 as settlement
 from services.kernel.event import Event
 
@@ -153,3 +154,23 @@ def noted(body: significant.NoteEvents) -> Message:
     if body.kind == significant.NOTED_KIND_READ:
         return significant.ReadsNoted(noted=body)
     return significant.EventsNoted(noted=body)
+
+
+_CALLS = {
+    logs.CALL_KIND_TOKEN_UNKNOWN: significant.NOTED_KIND_FAILED_SIGN_IN,
+    logs.CALL_KIND_READ: significant.NOTED_KIND_READ,
+}
+
+
+def noted_calls(body: logs.NoteCalls) -> Message:
+    """The answer to what another service's process noticed of its calls."""
+    return noted(
+        significant.NoteEvents(
+            kind=_CALLS[body.kind],
+            subject=body.subject,
+            method=body.method,
+            count=body.count,
+            first_us=body.first_us,
+            last_us=body.last_us,
+        )
+    )

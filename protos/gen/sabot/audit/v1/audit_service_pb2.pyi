@@ -570,3 +570,54 @@ class SetThresholdsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetThresholdsResponse: _TypeAlias = SetThresholdsResponse  # noqa: Y015
+
+@_typing.final
+class NoteSeenRequest(_message.Message):
+    """Request of NoteSeen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    OPERATOR_ID_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    kind: _significant_events_pb2.NotedKind.ValueType
+    """Which of the two: `NOTED_KIND_FAILED_SIGN_IN` or `NOTED_KIND_READ`."""
+    operator_id: _builtins.str
+    """Who: an operator whom the console knows; empty: a name that nobody has."""
+    page: _builtins.str
+    """Where: `sign-in`, or the kind of page, such as `rounds`."""
+    count: _builtins.int
+    """How often."""
+    def __init__(
+        self,
+        *,
+        kind: _significant_events_pb2.NotedKind.ValueType = ...,
+        operator_id: _builtins.str = ...,
+        page: _builtins.str = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "kind", b"kind", "operator_id", b"operator_id", "page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NoteSeenRequest: _TypeAlias = NoteSeenRequest  # noqa: Y015
+
+@_typing.final
+class NoteSeenResponse(_message.Message):
+    """Response of NoteSeen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NoteSeenResponse: _TypeAlias = NoteSeenResponse  # noqa: Y015

@@ -65,6 +65,11 @@ class AuditServiceStub:
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsRequest.SerializeToString,
                 response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsResponse.FromString,
                 _registered_method=True)
+        self.NoteSeen = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/NoteSeen',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
@@ -113,6 +118,14 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def NoteSeen(self, request, context):
+        """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
+        gathered, and told to the log within ten seconds. Role console.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -145,6 +158,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.SetThresholds,
                     request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsRequest.FromString,
                     response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsResponse.SerializeToString,
+            ),
+            'NoteSeen': grpc.unary_unary_rpc_method_handler(
+                    servicer.NoteSeen,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -310,6 +328,33 @@ class AuditService:
             '/sabot.audit.v1.AuditService/SetThresholds',
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsRequest.SerializeToString,
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.SetThresholdsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NoteSeen(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/NoteSeen',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenResponse.FromString,
             options,
             channel_credentials,
             insecure,

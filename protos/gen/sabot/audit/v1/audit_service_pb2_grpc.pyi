@@ -45,6 +45,10 @@ class AuditServiceStub:
     """Significant events of the log, oldest first, as docs/significant-events.md names them. Role auditor."""
     SetThresholds: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.SetThresholdsRequest, _audit_service_pb2.SetThresholdsResponse]
     """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor."""
+    NoteSeen: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.NoteSeenRequest, _audit_service_pb2.NoteSeenResponse]
+    """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
+    gathered, and told to the log within ten seconds. Role console.
+    """
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -63,6 +67,10 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """Significant events of the log, oldest first, as docs/significant-events.md names them. Role auditor."""
     SetThresholds: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.SetThresholdsRequest, _audit_service_pb2.SetThresholdsResponse]  # type: ignore[assignment]
     """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor."""
+    NoteSeen: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.NoteSeenRequest, _audit_service_pb2.NoteSeenResponse]  # type: ignore[assignment]
+    """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
+    gathered, and told to the log within ten seconds. Role console.
+    """
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     """The continuous audit, and the seals of the log."""
@@ -114,5 +122,15 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_service_pb2.SetThresholdsResponse, _abc.Awaitable[_audit_service_pb2.SetThresholdsResponse]]:
         """Sets from where on wins and stakes are large. Setting the same again changes nothing. Role supervisor."""
+
+    @_abc_1.abstractmethod
+    def NoteSeen(
+        self,
+        request: _audit_service_pb2.NoteSeenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.NoteSeenResponse, _abc.Awaitable[_audit_service_pb2.NoteSeenResponse]]:
+        """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
+        gathered, and told to the log within ten seconds. Role console.
+        """
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -18,6 +18,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _CallKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CallKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CALL_KIND_UNSPECIFIED: _CallKind.ValueType  # 0
+    """Never written."""
+    CALL_KIND_TOKEN_UNKNOWN: _CallKind.ValueType  # 1
+    """Somebody called with a token that nobody has."""
+    CALL_KIND_READ: _CallKind.ValueType  # 2
+    """An operator read what belongs to partners' accounts."""
+
+class CallKind(_CallKind, metaclass=_CallKindEnumTypeWrapper):
+    """What a process notices of its calls."""
+
+CALL_KIND_UNSPECIFIED: CallKind.ValueType  # 0
+"""Never written."""
+CALL_KIND_TOKEN_UNKNOWN: CallKind.ValueType  # 1
+"""Somebody called with a token that nobody has."""
+CALL_KIND_READ: CallKind.ValueType  # 2
+"""An operator read what belongs to partners' accounts."""
+Global___CallKind: _TypeAlias = CallKind  # noqa: Y015
+
 class _IgnoredReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -109,6 +133,51 @@ class RetryInput(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetryInput: _TypeAlias = RetryInput  # noqa: Y015
+
+@_typing.final
+class NoteCalls(_message.Message):
+    """Input on any service's `.in`: a process of that service tells what it noticed of the calls that it took,
+    several alike together. Nothing is decided about it there; audit answers it with `EventsNoted` or
+    `ReadsNoted`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    FIRST_US_FIELD_NUMBER: _builtins.int
+    LAST_US_FIELD_NUMBER: _builtins.int
+    kind: Global___CallKind.ValueType
+    """What."""
+    subject: _builtins.str
+    """Who, such as `operator:ada`; empty where nobody knows, or where there were too many to tell apart."""
+    method: _builtins.str
+    """The call, such as `sabot.wallet.v1.WalletService/GetBalance`; empty: of many."""
+    count: _builtins.int
+    """How often."""
+    first_us: _builtins.int
+    """When it was first seen, by the process's clock, microseconds since 1970 UTC."""
+    last_us: _builtins.int
+    """When it was last seen."""
+    def __init__(
+        self,
+        *,
+        kind: Global___CallKind.ValueType = ...,
+        subject: _builtins.str = ...,
+        method: _builtins.str = ...,
+        count: _builtins.int = ...,
+        first_us: _builtins.int = ...,
+        last_us: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "first_us", b"first_us", "kind", b"kind", "last_us", b"last_us", "method", b"method", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NoteCalls: _TypeAlias = NoteCalls  # noqa: Y015
 
 @_typing.final
 class RecordSnapshot(_message.Message):
