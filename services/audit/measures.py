@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.audit.domain.core import AuditState
 from services.audit.ledger_check import LedgerCheck
+from services.audit.returns import Returns
 from services.audit.sealer import Sealer
 from services.kernel.measures import Measure
 from services.kernel.process import Process
@@ -43,13 +44,19 @@ class SealAge:
 
 
 def measure_audit(
-    process: Process, sealer: Sealer, check: LedgerCheck, observed: int, metrics: Metrics
+    process: Process,
+    sealer: Sealer,
+    check: LedgerCheck,
+    returns: Returns,
+    observed: int,
+    metrics: Metrics,
 ) -> Measure:
     """`observed`: how many services the audit decides again."""
     differences = metrics.gauge(AUDIT_DIFFERENCES)
     unfollowed = metrics.gauge(AUDIT_UNFOLLOWED)
     unbalanced = metrics.gauge(BOOKS_UNBALANCED)
     seal_age = metrics.gauge(SEAL_AGE_SECONDS)
+    look_at_returns = returns.measure(metrics)
     age = SealAge(sealer)
     books_at_s = float("-inf")
     told = 0
@@ -66,6 +73,7 @@ def measure_audit(
                 "entries": check.found,
             }
             process.alarm("books_unbalanced", facts)
+        look_at_returns(now)
         differences.set(process.folding.difference_count)
         unfollowed.set(observed - len(process.folding.observers))
         seal_age.set(age.look(process.state("audit"), now))

@@ -8,6 +8,7 @@ from services.audit.domain.core import CORE
 from services.audit.fact_checker import FactChecker
 from services.audit.ledger_check import LedgerCheck
 from services.audit.measures import measure_audit
+from services.audit.returns import Returns
 from services.audit.seal_keys import load_or_create_signer
 from services.audit.sealer import Sealer
 from services.audit.seals import Seals
@@ -45,6 +46,7 @@ def parts(settings: ServiceSettings) -> Parts:
     checker = FactChecker()
     notices = Notices(clock_us)
     index = SignificantIndex(settings.data / "significant" / settings.name)
+    returns = Returns(settings.data / "returns" / f"{settings.name}.json")
     watchman = Watchman(notices, index)
 
     def serve(process: Process, projector: Projector | None, metrics: Metrics) -> Served:
@@ -59,10 +61,10 @@ def parts(settings: ServiceSettings) -> Parts:
         serve=serve,
         observed=OBSERVED,
         shells=[sealer, checker, watchman],
-        listeners=[sealer, check, index],
+        listeners=[sealer, check, index, returns],
         notices=notices,
         background=[snapshots.run, checker.run],
         measure=lambda process, metrics: measure_audit(
-            process, sealer, check, len(OBSERVED), metrics
+            process, sealer, check, returns, len(OBSERVED), metrics
         ),
     )

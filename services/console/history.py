@@ -18,11 +18,11 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.skim import Skimmed, SkimmedEntry, SkimReader
 from services.cli.statements import advance
-from services.console.tally import Tallies
 from services.kernel.entry import EventTypes
 from services.kernel.log import Log
 from services.kernel.reader import ReaderState
 from services.kernel.recovery import read_message
+from services.odds.tally import Tallies
 
 MOST_ROUNDS = 50_000
 """Rounds whose places are kept; older ones are looked for in the log."""

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sabot.rules.v1 import rule_set_pb2
-from services.console.tally import BY_PLACE, LEVEL, Band, Tally, band, returns_of
 from services.console.web import Refusal, Visit, live, page
 from services.odds.enumeration import odds_of
+from services.odds.tally import BY_PLACE, LEVEL, Band, Tally, band, returns_of
 
 AGAIN_S = 3.0
 """How often the page is brought up to date."""

@@ -33,6 +33,8 @@ FULL_S = 5.0
 stored: then the next call finds out."""
 REFUSED_PAUSE_S = 0.5
 """Before answers are offered again to a log that refused them (full)."""
+INPUT, ANSWER = "input", "answer"
+"""Of an append, as metrics name it."""
 LOG_IS_FULL = "the log is full"
 GATHER_SHARE = 4
 """An append starts at once when it carries this part of what callers wait for: a bet takes four
@@ -77,6 +79,10 @@ class Appending:
         """Subjects whose append waits for an answer, for so long that it was an alarm."""
         self.fence_losses: dict[str, int] = {}
         """How often another replica's answers stood where these were to stand, by service."""
+        self.unknown: dict[tuple[str, str], int] = {}
+        """How many sendings had no answer, by service and `input` or `answer`."""
+        self.on_stored: Callable[[str, str, float], None] | None = None
+        """Told of every append that the log has: service, `input` or `answer`, seconds."""
 
     def problem(self, now: float) -> str:
         """Why the log takes nothing, as far as is known; empty where it does."""
@@ -120,8 +126,9 @@ class Appending:
                 await self._send_answers(replica, append)
 
     async def _send_answers(self, replica: AnyReplica, append: Append) -> None:
-        subject = f"sabot.{self._log.cell}.{replica.core.service}.out"
-        told_at = asyncio.get_running_loop().time()
+        service = replica.core.service
+        subject = f"sabot.{self._log.cell}.{service}.out"
+        began = told_at = asyncio.get_running_loop().time()
         try:
             while replica.in_flight is append:
                 try:
@@ -129,10 +136,11 @@ class Appending:
                         subject, append.payload, expected=append.expected, wait_s=APPEND_WAIT_S
                     )
                 except FenceLost as lost:
-                    self._count_loss(replica.core.service)
+                    self._count_loss(service)
                     now = asyncio.get_running_loop().time()
                     replica.fence_lost(append, lost.last_sequence, now)
                 except AppendUnknown as why:
+                    self._count_unknown(service, ANSWER)
                     told_at = self._tell_silence(subject, told_at, why)
                     await asyncio.sleep(RESEND_PAUSE_S)
                 except AppendRefused as refused:
@@ -143,6 +151,7 @@ class Appending:
                     await asyncio.sleep(REFUSED_PAUSE_S)
                 else:
                     self._refused_at = None
+                    self._tell_stored(service, ANSWER, began)
                     replica.stored(append, sequence)
         finally:
             self._silent.discard(subject)
@@ -206,7 +215,6 @@ class Appending:
 
     async def _input_loop(self, service: str, writer: InputWriter[Submitted]) -> None:
         kick = self._kicks[_inputs(service)]
-        subject = f"sabot.{self._log.cell}.{service}.in"
         while True:
             if not writer.waiting():
                 await kick.wait()
@@ -215,12 +223,13 @@ class Appending:
             await self._gather(writer.waiting)
             append = writer.next_append(self._clock())
             if append is not None:
-                await self._send_inputs(subject, writer, append)
+                await self._send_inputs(service, writer, append)
 
     async def _send_inputs(
-        self, subject: str, writer: InputWriter[Submitted], append: InputAppend[Submitted]
+        self, service: str, writer: InputWriter[Submitted], append: InputAppend[Submitted]
     ) -> None:
-        told_at = asyncio.get_running_loop().time()
+        subject = f"sabot.{self._log.cell}.{service}.in"
+        began = told_at = asyncio.get_running_loop().time()
         try:
             while writer.in_flight is append:
                 try:
@@ -229,6 +238,7 @@ class Appending:
                     )
                 except AppendUnknown as why:
                     append.maybe_stored = True
+                    self._count_unknown(service, INPUT)
                     told_at = self._tell_silence(subject, told_at, why)
                     await asyncio.sleep(RESEND_PAUSE_S)
                 except AppendRefused as refused:
@@ -240,6 +250,7 @@ class Appending:
                     self._refuse(subject, lost, refused)
                 else:
                     self._refused_at = None
+                    self._tell_stored(service, INPUT, began)
                     writer.stored(append)
         finally:
             self._silent.discard(subject)
@@ -257,6 +268,13 @@ class Appending:
 
     def _count_loss(self, service: str) -> None:
         self.fence_losses[service] = self.fence_losses.get(service, 0) + 1
+
+    def _count_unknown(self, service: str, kind: str) -> None:
+        self.unknown[service, kind] = self.unknown.get((service, kind), 0) + 1
+
+    def _tell_stored(self, service: str, kind: str, began: float) -> None:
+        if self.on_stored is not None:
+            self.on_stored(service, kind, asyncio.get_running_loop().time() - began)
 
     def _tell_refusal(self, kind: AlarmKind, subject: str, refused: AppendRefused) -> None:
         advice = self._advice if isinstance(refused, LogFull) else {}

@@ -32,6 +32,15 @@ class Freshness:
         while self._told and self._told[0][0] <= sequence:
             self._fresh_at = self._told.popleft()[1]
 
+    def age_s(self, now: float) -> float:
+        """How old the answer is up to whose last entry all is folded, seconds; -1: none is."""
+        return -1.0 if self._fresh_at is None else now - self._fresh_at
+
+    @property
+    def clock_off_s(self) -> float:
+        """How far this clock is ahead of the log server's, seconds, as of the last answer."""
+        return self._clock_off_us / 1e6
+
     def problem(self, now: float) -> str:
         """Why inputs may not be taken; empty where they may."""
         if self._fresh_at is None:

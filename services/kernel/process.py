@@ -99,6 +99,8 @@ class Process:
             alarm, {kind: name for core in cores for kind, name in core.alarms.items()}
         )
         self._callers = 0
+        self.read_counts: dict[tuple[str, bool], list[int]] = {}
+        """Entries and events read since the start was over, by service and whether inputs."""
         self.folding = Folding(
             log=log,
             types=types,
@@ -228,6 +230,16 @@ class Process:
         return self._freshness.problem(now) or self.appending.problem(now)
 
     # ---- the edge ------------------------------------------------------------------------------
+
+    @property
+    def heard_s(self) -> float:
+        """How old the log's last word on its end is up to which all is read, seconds; -1: none."""
+        return self._freshness.age_s(self._now())
+
+    @property
+    def clock_off_s(self) -> float:
+        """How far this machine's clock is ahead of the log server's, seconds."""
+        return self._freshness.clock_off_s
 
     @property
     def cell(self) -> str:
@@ -411,6 +423,11 @@ class Process:
 
     def _tell(self, entry: ReadEntry, now: float) -> None:
         """Let callers, followers and projections know of an entry that the witness has noted."""
+        counts = self.read_counts.get((entry.service, entry.is_input))
+        if counts is None:
+            counts = self.read_counts[entry.service, entry.is_input] = [0, 0]
+        counts[0] += 1
+        counts[1] += len(entry.protos)
         if self._tracing is not None and self.appending.wrote(entry):
             self._trace(self._tracing, entry)
         if not entry.is_input:

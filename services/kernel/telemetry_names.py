@@ -57,6 +57,51 @@ PROJECTION_STOPPED = Metric(
 
 # Metrics of the log, as a process sees it
 LOG_ENTRY = Metric("gauge", "sabot_log_entry", "The last entry that was read and folded.")
+LOG_LAG = Metric(
+    "gauge",
+    "sabot_log_lag_entries",
+    "Entries that the log had when it was last asked for its end, and that were not read yet.",
+)
+LOG_HEARD_SECONDS = Metric(
+    "gauge",
+    "sabot_log_heard_seconds",
+    "How old the log's last word on its end is up to which all is read; -1 before there is one.",
+)
+CLOCK_OFFSET_SECONDS = Metric(
+    "gauge",
+    "sabot_clock_offset_seconds",
+    "How far this machine's clock is ahead of the log server's; negative: behind.",
+)
+LOG_ENTRIES = Metric(
+    "counter",
+    "sabot_log_entries",
+    "Entries read since the start was over, by whose they are; `kind` is `input` or `answer`.",
+    ("service", "kind"),
+)
+LOG_EVENTS_READ = Metric(
+    "counter",
+    "sabot_log_events",
+    "The events in them.",
+    ("service", "kind"),
+)
+APPEND_SECONDS = Metric(
+    "histogram",
+    "sabot_append_seconds",
+    "How long appends took from their first sending until the log had them.",
+    ("service", "kind"),
+)
+APPENDS_UNKNOWN = Metric(
+    "counter",
+    "sabot_appends_unknown",
+    "Sendings of appends that had no answer: they are sent again, the same.",
+    ("service", "kind"),
+)
+ANSWERS_WAITING_SECONDS = Metric(
+    "gauge",
+    "sabot_answers_waiting_seconds",
+    "How long the oldest answer decided here has waited to be stored, by this replica or another.",
+    ("service",),
+)
 LOG_BYTES = Metric("gauge", "sabot_log_bytes", "Bytes that the log holds.")
 LOG_BYTES_MAX = Metric(
     "gauge", "sabot_log_bytes_max", "Bytes that the log may hold; -1 where it has no bound."
@@ -77,6 +122,18 @@ AUDIT_UNFOLLOWED = Metric(
 )
 BOOKS_UNBALANCED = Metric(
     "gauge", "sabot_books_unbalanced", "Currencies in which accounts and ledgers do not sum to 0."
+)
+RETURN_DEVIATION = Metric(
+    "gauge",
+    "sabot_return_deviation",
+    "What a bet returned beyond its exact return, per unit of the stake, one sample a round.",
+    ("rules", "bet"),
+)
+RETURN_OUTSIDE = Metric(
+    "gauge",
+    "sabot_return_outside",
+    "Whether a bet's exact return lies outside of the limits that its rounds leave: 1, else 0.",
+    ("rules", "bet"),
 )
 SEAL_AGE_SECONDS = Metric(
     "gauge",

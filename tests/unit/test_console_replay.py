@@ -16,11 +16,11 @@ from services.cli.skim import SkimmedEntry
 from services.console.history import MARK_EVERY
 from services.console.history import History as Followed
 from services.console.replayed import PAID, RETURNED, picture_at
-from services.console.tally import returns_of
 from services.events import event_types
 from services.games.catalogue import PUBLISHED
 from services.kernel.event import Event
 from services.kernel.recovery import read_message
+from services.odds.tally import returns_of
 from tests.histories.history import HERE, load
 
 RECORDED = HERE / "0002-all-games.jsonl.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from services.audit.auditor import Auditor
 from services.audit.domain.core import AuditState
 from services.audit.ledger_check import LedgerCheck, unbalanced
 from services.audit.measures import measure_audit
+from services.audit.returns import Returns
 from services.audit.sealer import Sealer
 from services.kernel.telemetry import Metrics
 from services.wallet.domain import postings as postings_module
@@ -60,7 +62,9 @@ def test_a_planted_unbalanced_posting_is_found_and_named(monkeypatch: pytest.Mon
     ]
 
 
-def test_an_alarm_and_the_report_name_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alarm_and_the_report_name_the_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(postings_module, "_payout", without_commission)
     check = looked_at(some_money().log)
     alarms: list[tuple[str, dict[str, Any]]] = []
@@ -78,7 +82,9 @@ def test_an_alarm_and_the_report_name_the_first(monkeypatch: pytest.MonkeyPatch)
     )
     sealer = Sealer.__new__(Sealer)
     sealer.worth, sealer.problems = 0, {}
-    measure = measure_audit(process, sealer, check, 0, Metrics())
+    measure = measure_audit(
+        process, sealer, check, Returns(tmp_path / "returns.json"), 0, Metrics()
+    )
     for now in (0.0, 1.0):
         measure(now)
     ((kind, facts),) = alarms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from sabot.audit.v1 import events_pb2 as audit
 from services.audit.domain.core import AuditState
 from services.audit.ledger_check import LedgerCheck
 from services.audit.measures import BOOKS_EVERY_S, SealAge, measure_audit
+from services.audit.returns import Returns
 from services.audit.sealer import Sealer
 from services.kernel import host
 from services.kernel.event import Position
@@ -39,14 +41,18 @@ def test_every_kind_of_alarm_is_counted_from_the_start_and_grows() -> None:
 
 def test_a_process_tells_how_it_stands_to_the_log() -> None:
     room = Room()
-    appending = SimpleNamespace(fence_losses={})
+    appending: Any = SimpleNamespace(fence_losses={}, unknown={}, on_stored=None)
+    replica = SimpleNamespace(unanswered_since=None)
     process: Any = SimpleNamespace(
         ready=False,
         oldest_unanswered_s=1.5,
         position=Position(1, 42, 0),
         room=room,
         appending=appending,
-        folding=SimpleNamespace(replicas={"wallet": None}),
+        folding=SimpleNamespace(replicas={"wallet": replica}),
+        heard_s=0.2,
+        clock_off_s=-0.1,
+        read_counts={},
     )
     projector: Any = SimpleNamespace(lag=7, error=None)
     metrics = Metrics()
@@ -63,6 +69,10 @@ def test_a_process_tells_how_it_stands_to_the_log() -> None:
     process.ready = True
     projector.error = ValueError("a bug")
     appending.fence_losses["wallet"] = 3
+    appending.unknown["wallet", "answer"] = 2
+    process.read_counts["wallet", True] = [4, 40]
+    replica.unanswered_since = 0.25
+    appending.on_stored("wallet", "answer", 0.004)
     measure(1.0)
     measure(2.0)
     assert value(metrics, "sabot_ready") == 1
@@ -70,6 +80,16 @@ def test_a_process_tells_how_it_stands_to_the_log() -> None:
     assert value(metrics, "sabot_log_bytes_max") == 1000
     assert value(metrics, "sabot_projection_stopped", service="wallet") == 1
     assert value(metrics, "sabot_fence_losses_total", service="wallet") == 3
+    assert value(metrics, "sabot_log_lag_entries") == 0
+    assert value(metrics, "sabot_log_heard_seconds") == 0.2
+    assert value(metrics, "sabot_clock_offset_seconds") == -0.1
+    assert value(metrics, "sabot_answers_waiting_seconds", service="wallet") == 1.75
+    answers = {"service": "wallet", "kind": "answer"}
+    assert value(metrics, "sabot_appends_unknown_total", **answers) == 2
+    assert value(metrics, "sabot_append_seconds_count", **answers) == 1
+    inputs = {"service": "wallet", "kind": "input"}
+    assert value(metrics, "sabot_log_entries_total", **inputs) == 4
+    assert value(metrics, "sabot_log_events_total", **inputs) == 40
 
 
 @pytest.mark.parametrize(
@@ -117,7 +137,7 @@ def test_a_tree_that_cannot_grow_lets_the_seal_age() -> None:
     assert [age.look(sealed(10), now) for now in (0.0, 90.0)] == [0, 90]
 
 
-def test_the_audit_tells_differences_and_books_that_do_not_sum_to_zero() -> None:
+def test_the_audit_tells_differences_and_books_that_do_not_sum_to_zero(tmp_path: Path) -> None:
     state = WalletState()
     observers = {"wallet": SimpleNamespace(state=SimpleNamespace(core=state))}
     process: Any = SimpleNamespace(
@@ -126,8 +146,8 @@ def test_the_audit_tells_differences_and_books_that_do_not_sum_to_zero() -> None
         observer=observers.get,
     )
     metrics = Metrics()
-    check = LedgerCheck()
-    measure = measure_audit(process, sealer(1), check, 1, metrics)
+    check, returns = LedgerCheck(), Returns(tmp_path / "returns.json")
+    measure = measure_audit(process, sealer(1), check, returns, 1, metrics)
     measure(0.0)
     assert value(metrics, "sabot_audit_unfollowed") == 0
     assert value(metrics, "sabot_books_unbalanced") == 0

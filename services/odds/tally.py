@@ -110,13 +110,15 @@ def returns_of(rule_set: rule_set_pb2.RuleSet, offer: rule_set_pb2.BetOffer) -> 
     return found
 
 
-def band(fates: Mapping[str, int], returns: Mapping[str, Fraction]) -> Band | None:
-    """A bet's mean return and its limits; None without samples, or where a fate is not among those
-    that the bet may meet."""
+def band(
+    fates: Mapping[str, int], returns: Mapping[str, Fraction], confidence: float = LEVEL
+) -> Band | None:
+    """A bet's mean return and its limits, which hold at once with `confidence`; None without
+    samples, or where a fate is not among those that the bet may meet."""
     samples = sum(fates.values())
     if not samples or not fates.keys() <= returns.keys():
         return None
-    level = 1 - (1 - LEVEL) / len(returns)
+    level = 1 - (1 - confidence) / len(returns)
     limits = {fate: clopper_pearson(fates.get(fate, 0), samples, level) for fate in returns}
     observed = sum((returns[fate] * count for fate, count in fates.items()), Fraction(0)) / samples
     ordered = sorted(returns, key=lambda fate: (returns[fate], fate))

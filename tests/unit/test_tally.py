@@ -8,7 +8,7 @@ from math import comb
 
 import pytest
 
-from services.console.tally import LEVEL, band, clopper_pearson
+from services.odds.tally import LEVEL, band, clopper_pearson
 
 
 def at_least(successes: int, samples: int, probability: float) -> float:
