@@ -1,8 +1,4 @@
-"""The image's recipe, read as text: what it must say, and what it must not.
-
-It is not built here: that takes a builder and a base image, which a machine for tests need not
-have.
-"""
+"""The image's recipe as text: what it must say, and what it must not. test_image builds it."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+HADOLINT = Path(sys.executable).parent / "hadolint"
 COMPILERS = re.compile(r"\b(apt|apt-get|apk|dnf|yum|gcc|g\+\+|clang|make|build-essential|pip|uv)\b")
 REGISTRY = re.compile(r"^[^/]*[.:][^/]*/")
 """A first part of an image's name with a dot or a port is a host."""
@@ -52,6 +49,25 @@ def stages() -> list[list[Instruction]]:
 
 def the(stage: list[Instruction], word: str) -> list[str]:
     return [one.rest for one in stage if one.word == word]
+
+
+def lint(path: Path) -> str:
+    """What hadolint has to say, with its warnings and its advice; no rule is off."""
+    command = [str(HADOLINT), "--no-color", "--failure-threshold", "style", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode == 0) == (not done.stdout), done.stderr
+    return done.stdout
+
+
+def test_hadolint_has_nothing_to_say() -> None:
+    assert lint(ROOT / "deploy" / "Containerfile") == ""
+
+
+def test_hadolint_would_find_a_last_user_that_is_root(tmp_path: Path) -> None:
+    text = (ROOT / "deploy" / "Containerfile").read_text()
+    broken = tmp_path / "Containerfile"
+    broken.write_text(text + "USER root\n")
+    assert "DL3002" in lint(broken)
 
 
 def test_only_known_instructions_in_capitals() -> None:

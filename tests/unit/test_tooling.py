@@ -48,7 +48,7 @@ def test_documents_name_verbs_and_files_that_exist(path: Path) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("lock", [path.name for path in sorted(ROOT.glob("requirements*.txt"))])
 def test_the_locks_hold_hashes_and_no_addresses(lock: str) -> None:
     text = (ROOT / lock).read_text()
     packages = re.findall(r"^\S+==\S+", text, re.MULTILINE)
@@ -75,6 +75,7 @@ def test_every_dependency_is_locked() -> None:
     for lock, wanted in (
         ("requirements.txt", running),
         ("requirements-dev.txt", [*running, *developing]),
+        ("requirements-checkov.txt", project["dependency-groups"]["checkov"]),
     ):
         locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / lock).read_text(), re.MULTILINE))
         names = {re.split(r"[\[<>=!~; ]", one.lower(), maxsplit=1)[0] for one in wanted}
