@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from services.cli.cluster_log import Cell, ClusterLog, NatsUrl, PasswordFile, urls_of
 from services.cli.commands import DATA, EXIT_CODES, AsJson, Data, dump, opened, run
 
 if TYPE_CHECKING:
     from services.cli.backup import LogOf
     from services.kernel.log import Log
 
-NatsUrl = Annotated[
-    str,
-    typer.Option(
-        "--nats-url", metavar="URL,…", help="A cluster's log instead: nats://host:port of each."
-    ),
-]
-Cell = Annotated[str, typer.Option(metavar="NAME", help="With --nats-url: the cell.")]
 Secrets = Annotated[
     Path | None,
     typer.Option(
@@ -31,7 +24,9 @@ Secrets = Annotated[
     ),
 ]
 READER = "audit"
-"""The user of a cluster who reads: it holds credentials for no tools of its own."""
+"""The user of a cluster who reads, where nobody else is named: every cluster has it."""
+KEEP_MOST = 366
+"""A year of nights: more is a mistake."""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,16 +36,33 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to; with --keep a folder.")
+    ],
     data: Data = DATA,
     nats_url: NatsUrl = "",
     cell: Cell = "main",
     secrets: Secrets = None,
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="With --nats-url: who reads there.")
+    ] = READER,
+    password_file: PasswordFile = None,
+    keep: Annotated[
+        int,
+        typer.Option(
+            min=0, max=KEEP_MOST, help="A new file in a folder, of which so many are kept; 0: off."
+        ),
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """The log as a file that `restore` takes and `verify-export` checks, and a manifest beside it.
-    A file that is there already goes on from its end, if it is this log's."""
-    run(_backup(out, data, nats_url, cell, secrets, as_json))
+    A file that is there already goes on from its end, if it is this log's. With --keep each run
+    adds a file that is named for its time, and removes the oldest once the new one is whole."""
+    cluster = None
+    if nats_url:
+        file = password_file or (secrets / f"{user}.password" if secrets else None)
+        cluster = ClusterLog(urls_of(nats_url), cell, user, file)
+    run(_backup(out, data, cluster, keep, as_json))
 
 
 def restore(
@@ -75,24 +87,30 @@ def restore(
 
 
 async def _backup(
-    out: Path, data: Path, nats_url: str, cell: str, secrets: Path | None, as_json: bool
+    out: Path, data: Path, cluster: ClusterLog | None, keep: int, as_json: bool
 ) -> None:
     from services.cli.backup import back_up, write_manifest
+    from services.cli.backup_kept import back_up_anew
     from services.cli.progress import progress
     from services.kernel.build import BUILD
     from services.kernel.host import clock_us
 
     async with AsyncExitStack() as stack:
-        if nats_url:
-            log: Log = await stack.enter_async_context(_cluster(nats_url, cell, secrets, READER))
+        if cluster is not None:
+            log: Log = await stack.enter_async_context(cluster.connected("sabot-backup"))
         else:
             log, _ = await stack.enter_async_context(opened(data))
         shown = stack.enter_context(progress("writing"))
-        found = await back_up(log, out, shown)
-    manifest = found.manifest(BUILD, clock_us())
-    write_manifest(out, manifest)
+        now_us = clock_us()
+        if keep:
+            out, found = await back_up_anew(log, out, keep, now_us, BUILD, shown)
+            manifest = found.manifest(BUILD, now_us)
+        else:
+            found = await back_up(log, out, shown)
+            manifest = found.manifest(BUILD, clock_us())
+            write_manifest(out, manifest)
     if as_json:
-        dump(manifest | {"added": found.added})
+        dump(manifest | {"added": found.added, "file": str(out)})
         return
     print(
         f"{out}: {found.entries} entries, {found.added} of them new, head "
@@ -149,30 +167,9 @@ async def _cluster_logs(
 
     async def log_of(service: str) -> Log:
         if service not in logs:
-            cluster = _cluster(nats_url, cell, secrets, service)
-            logs[service] = await stack.enter_async_context(cluster)
+            file = secrets / f"{service}.password" if secrets else None
+            cluster = ClusterLog(urls_of(nats_url), cell, service, file)
+            logs[service] = await stack.enter_async_context(cluster.connected("sabot-backup"))
         return logs[service]
 
     return log_of, await log_of(READER)
-
-
-@asynccontextmanager
-async def _cluster(nats_url: str, cell: str, secrets: Path | None, user: str) -> AsyncIterator[Log]:
-    from services.kernel.jetstream import JetStreamLog
-    from services.kernel.nats_users import NatsUser
-
-    password = (secrets / f"{user}.password").read_text().strip() if secrets else None
-    known = NatsUser(user)
-    log = await JetStreamLog.connect(
-        [url.strip() for url in nats_url.split(",")],
-        cell,
-        name="sabot-backup",
-        consumer_prefix=known.consumer_prefix,
-        user=user if secrets else None,
-        password=password,
-        inbox_prefix=known.inbox_prefix if secrets else "_INBOX",
-    )
-    try:
-        yield log
-    finally:
-        await log.close()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import signal
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from services.cli.cluster_log import Cell, ClusterLog, NatsUrl, PasswordFile, urls_of
 from services.cli.commands import (
     DATA,
     EXIT_CODES,
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from services.cli.moments import Moment
     from services.cli.what_if import Change
     from services.kernel.event import Position
+    from services.kernel.log import Log
 
 capsules = typer.Typer(
     help="An incident as one file that replays on any machine.",
@@ -282,12 +288,22 @@ async def _what_if(data: Path, round_id: str, change: Change, as_json: bool) -> 
 
 def prove(
     data: Data = DATA,
+    nats_url: NatsUrl = "",
+    cell: Cell = "main",
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="With --nats-url: who reads there.")
+    ] = "prove",
+    password_file: PasswordFile = None,
     processes: Annotated[
         int, typer.Option(min=0, max=256, help="So many at once; 0: one a processor.")
     ] = 0,
     checkpoint: Annotated[
         Path, typer.Option(metavar="FILE", help="Where Ctrl-C leaves how far it is.")
     ] = Path("prove.checkpoint"),
+    publish: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Add the outcome, with its time, as a line of JSON."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Decide the whole history again, in parallel from snapshot to snapshot and by services.
@@ -295,7 +311,9 @@ def prove(
     It ends with `N rounds, N answers, 0 differences, head H`; exit code 1 where a recorded answer
     does not follow, or a snapshot is not what the answers before it come to. Interrupted, it goes
     on from its checkpoint when it is called again."""
-    raise typer.Exit(run(_prove(data, processes or processors(), checkpoint, as_json)))
+    cluster = ClusterLog(urls_of(nats_url), cell, user, password_file) if nats_url else None
+    proving = _prove(data, cluster, processes or processors(), checkpoint, publish, as_json)
+    raise typer.Exit(run(proving))
 
 
 def processors() -> int:
@@ -303,13 +321,33 @@ def processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-async def _prove(data: Path, processes: int, checkpoint: Path, as_json: bool) -> int:
+async def _prove(
+    data: Path,
+    cluster: ClusterLog | None,
+    processes: int,
+    checkpoint: Path,
+    publish: Path | None,
+    as_json: bool,
+) -> int:
     from services.cli.progress import progress
     from services.cli.prove import prove as prove_all
+    from services.cli.proving import publish_outcome
+    from services.kernel.build import BUILD
+    from services.kernel.host import clock_us
 
-    async with opened(data) as (log, accepted):
-        with progress("deciding again") as shown:
-            found = await prove_all(data, log, processes, checkpoint, accepted, shown)
+    # A scheduler that wants the processor back sends this: the checkpoint is left as by Ctrl-C.
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    async with AsyncExitStack() as stack:
+        accepted: Mapping[int, bytes] = {}
+        if cluster is not None:
+            log: Log = await stack.enter_async_context(cluster.connected("sabot-prove"))
+        else:
+            log, accepted = await stack.enter_async_context(opened(data))
+        shown = stack.enter_context(progress("deciding again"))
+        found = await prove_all(data, log, processes, checkpoint, accepted, shown, cluster=cluster)
+    if publish is not None:
+        publish_outcome(publish, found, BUILD, clock_us())
     if as_json:
         dump(found.json())
     else:

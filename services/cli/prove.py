@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
 from typing import Any
 
+from services.cli.cluster_log import ClusterLog
 from services.cli.log_source import StoreLog, through_server
 from services.cli.prove_checkpoint import (
     CheckpointUnusable,
@@ -33,6 +35,28 @@ class NothingToProve(Exception):
     """The log is empty."""
 
 
+class _Source:
+    """Where each process reads: a raw store, the server of a data folder, or a cluster's."""
+
+    def __init__(self, data: Path, log: Log, cluster: ClusterLog | None) -> None:
+        self._data = data
+        self._cell = log.cell
+        self._raw = isinstance(log, StoreLog)
+        self._cluster = cluster
+
+    @asynccontextmanager
+    async def opened(self, name: str) -> AsyncIterator[Log]:
+        """The log. Raises NoLog, LogUnavailable."""
+        if self._raw:
+            yield StoreLog(stream_folder(self._data, self._cell), self._cell)
+        elif self._cluster is not None:
+            async with self._cluster.connected(name) as log:
+                yield log
+        else:
+            async with through_server(self._data, name=name) as log:
+                yield log
+
+
 _here: dict[str, Any] = {}
 """What a process of the pool was given at its start."""
 
@@ -45,9 +69,11 @@ async def prove(
     accepted: Mapping[int, bytes],
     progress: Callable[[int, int, int], None],
     last: int = 0,
+    cluster: ClusterLog | None = None,
 ) -> History:
     """Decide everything up to an entry again; up to the log's end where it is 0. Where a checkpoint
     is there, it goes on from it; when it is interrupted it leaves one, and removes it at its end.
+    `cluster`: where the log is, if it is not the data folder's.
 
     Raises CheckpointUnusable, LogBroken, LogUnavailable."""
     last = last or (await log.info(wait_s=5.0)).last_sequence
@@ -63,7 +89,7 @@ async def prove(
         if any(piece.last > last for piece in pieces):
             raise CheckpointUnusable(f"{checkpoint} is of a longer log: remove it")
     try:
-        await _all(data, log, pieces, proven, processes, accepted, progress)
+        await _all(_Source(data, log, cluster), pieces, proven, processes, accepted, progress)
     except asyncio.CancelledError:
         write_checkpoint(checkpoint, identity, pieces, proven)
         raise
@@ -72,8 +98,7 @@ async def prove(
 
 
 async def _all(
-    data: Path,
-    log: Log,
+    source: _Source,
     pieces: list[Piece],
     proven: dict[int, Proven],
     processes: int,
@@ -89,14 +114,11 @@ async def _all(
     done = spawn.Array("Q", 2 * len(left))
     before = [piece.after for piece in left]
     total = sum(piece.last for piece in left) - sum(before)
-    raw = isinstance(log, StoreLog)
     # A terminal sends Ctrl-C to all processes. Those of the pool never see it, not even while they
     # start: this one tells them when to stop.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        pool = spawn.Pool(
-            min(processes, len(left)), _begin, (data, log.cell, raw, dict(accepted), stop, done)
-        )
+        pool = spawn.Pool(min(processes, len(left)), _begin, (source, dict(accepted), stop, done))
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
@@ -140,10 +162,8 @@ def _gather(results: list[AsyncResult[Proven]], proven: dict[int, Proven]) -> No
 # ---- in the processes --------------------------------------------------------------------------
 
 
-def _begin(
-    data: Path, cell: str, raw: bool, accepted: dict[int, bytes], stop: Any, done: Any
-) -> None:
-    _here.update(data=data, cell=cell, raw=raw, accepted=accepted, stop=stop, done=done)
+def _begin(source: _Source, accepted: dict[int, bytes], stop: Any, done: Any) -> None:
+    _here.update(source=source, accepted=accepted, stop=stop, done=done)
 
 
 def _work(place: int, piece: Piece) -> Proven:
@@ -151,13 +171,10 @@ def _work(place: int, piece: Piece) -> Proven:
 
 
 async def _prove(place: int, piece: Piece) -> Proven:
-    data, done = _here["data"], _here["done"]
+    done = _here["done"]
 
     def report(sequence: int, events: int) -> None:
         done[2 * place], done[2 * place + 1] = sequence, events
 
-    if _here["raw"]:
-        log: Log = StoreLog(stream_folder(data, _here["cell"]), _here["cell"])
+    async with _here["source"].opened(f"sabot-prove-{place}") as log:
         return await prove_piece(log, piece, _here["accepted"], report, _here["stop"].is_set)
-    async with through_server(data, name=f"sabot-prove-{place}") as served:
-        return await prove_piece(served, piece, _here["accepted"], report, _here["stop"].is_set)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -340,3 +342,13 @@ def history_of(proven: Sequence[Proven]) -> History:
         found.lost += one.lost
         found.sums.update(one.sums)
     return found
+
+
+def publish_outcome(path: Path, found: History, build: str, made_at_us: int) -> None:
+    """Add what a proof came to, right or not, to a file of such lines, which only grows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = {"made_at_us": made_at_us, "build": build, **found.json()}
+    with path.open("a") as file:
+        file.write(json.dumps(told, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -5,7 +5,7 @@
 | a service's own | that service's inputs and answers | reads the whole cell |
 | `fleet` | every service's | reads the whole cell |
 | `tools` | nothing | reads the whole cell |
-| `console` | nothing | reads the whole cell |
+| `console`, `prove`, `backup` | nothing | reads the whole cell |
 | `admin` | nothing | asks for, makes and updates the cell's stream |
 
 Reading means: asking how far the stream is, and consumers of one's own by a closed list of names.
@@ -64,6 +64,10 @@ MAKER = NatsUser(ADMIN, reads=False, makes_stream=True)
 WHOLE_FLEET = NatsUser(FLEET, appends=(EVERY_SERVICE,))
 READER = NatsUser(TOOLS)
 PAGES = NatsUser("console")
+PROOF = NatsUser("prove")
+"""Who decides the whole history again every night."""
+BACKUP = NatsUser("backup")
+"""Who copies the log every night. Each has consumers of its own, so none waits for another's."""
 
 
 def service_users(services: Sequence[str]) -> tuple[NatsUser, ...]:
@@ -74,7 +78,7 @@ def service_users(services: Sequence[str]) -> tuple[NatsUser, ...]:
 def cluster_users(services: Sequence[str]) -> tuple[NatsUser, ...]:
     """All users of a cluster of servers, on which no fleet runs in one process and no folder holds
     credentials for tools."""
-    return (MAKER, *service_users(services), PAGES)
+    return (MAKER, *service_users(services), PAGES, PROOF, BACKUP)
 
 
 def permissions(user: NatsUser, cell: str) -> dict[str, Any]:

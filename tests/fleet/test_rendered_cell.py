@@ -3,12 +3,14 @@ while its pods are replaced and a server of its log is killed, and its log prove
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from services.cli import verify_export
 from services.cli.rebuild import PROJECTIONS
 from services.cli.replay import verify
 from services.events import SERVICES
@@ -17,6 +19,7 @@ from tests.fleet.clients import Partner
 from tests.fleet.ledger import Ledger, read_events
 from tests.fleet.load import crowd
 from tests.k8s.local_cell import CELL, LocalCell, local_cell
+from tests.k8s.manifests import workload
 
 WITHIN_S = 15.0
 """Bets are confirmed again by then, whatever was replaced."""
@@ -41,7 +44,27 @@ async def rolled_under_load(folder: Path, rolled: Sequence[str]) -> None:
         await cell.until(leader, "readinessProbe")
         await playing.rounds_go_on(1)
         await playing.rest()
+        await the_nights_jobs_do_their_part(cell)
         await proven(cell, playing.partners)
+
+
+async def the_nights_jobs_do_their_part(cell: LocalCell) -> None:
+    """As they are rendered: a proof is published, a backup is whole, and the second one adds what
+    came since."""
+    prove, backup = (workload(cell.objects, name) for name in ("prove", "backup"))
+    assert await cell.job(prove) == 0
+    (line,) = (cell.folder / "prove/proofs/proofs.jsonl").read_text().splitlines()
+    told = json.loads(line)
+    assert (told["right"], told["differences"], told["rounds"] > 0) == (True, [], True)
+    assert told["line"] in (cell.folder / "prove.log").read_text()
+    for nights in (1, 2):
+        assert await cell.job(backup) == 0
+        kept = sorted((cell.folder / "backup/backups").glob(f"{CELL}-*.backup"))
+        assert len(kept) == nights
+        with kept[-1].open("rb") as file:
+            found = verify_export.verify(file)
+        assert found.right
+        assert found.entries >= told["last_sequence"]
 
 
 async def proven(cell: LocalCell, partners: Mapping[str, Partner]) -> None:

@@ -28,7 +28,7 @@ from services.cli.nats_config import write_secrets
 from services.events import SERVICES
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.nats_process import HOST, LAUNCHER, free_ports, http_get, server_binary
-from services.kernel.nats_users import ADMIN
+from services.kernel.nats_users import cluster_users
 from services.kernel.streams import stream_name
 from services.kernel.telemetry_names import ALARM
 from services.kernel.tokens import create_demo_tokens
@@ -90,8 +90,8 @@ class LocalCell:
         drawn = self.folder / "drawn"
         write_secrets(drawn, [f"{HOST}:{pod.ports['route']}" for pod in self.of("nats")])
         self._secret("nats-servers", "secrets.conf", drawn / "secrets.conf")
-        for user in (ADMIN, *SERVICES):
-            self._secret(f"nats-{user}", "password", drawn / f"{user}.password")
+        for user in cluster_users(SERVICES):
+            self._secret(f"nats-{user.name}", "password", drawn / f"{user.name}.password")
         create_demo_tokens(drawn / "tokens.json", drawn / "clear.json")
         self.tokens = json.loads((drawn / "clear.json").read_text())
         self._secret("tokens", "tokens.json", drawn / "tokens.json")
@@ -155,8 +155,8 @@ class LocalCell:
     def _mounted(self, path: str, pod: Pod | None, one: Workload) -> Path:
         if path in one.secrets():
             return self.folder / "secrets" / one.secrets()[path]
-        assert pod is not None
-        place = pod.folder / path.strip("/").replace("/", "-")
+        of = pod.folder if pod is not None else self.folder / one.name
+        place = of / path.strip("/").replace("/", "-")
         place.mkdir(parents=True, exist_ok=True)
         return place
 

@@ -21,6 +21,8 @@ RENDERED = ("base", "overlays/dev", "overlays/production", "new-cell", "overlays
 CELLS = ("base", "overlays/dev", "overlays/production")
 """Of these: whole cells."""
 
+MAKE_PODS = ("StatefulSet", "Job", "Deployment", "CronJob")
+
 Object = dict[str, Any]
 
 
@@ -67,13 +69,20 @@ class Workload:
         return found
 
     @property
+    def template(self) -> Object:
+        """Of its pods. A CronJob has one of Jobs around it."""
+        around = self.spec["jobTemplate"]["spec"] if self.kind == "CronJob" else self.spec
+        found: Object = around["template"]
+        return found
+
+    @property
     def labels(self) -> dict[str, str]:
-        found: dict[str, str] = self.spec["template"]["metadata"]["labels"]
+        found: dict[str, str] = self.template["metadata"]["labels"]
         return found
 
     @property
     def pod(self) -> Object:
-        found: Object = self.spec["template"]["spec"]
+        found: Object = self.template["spec"]
         return found
 
     @property
@@ -134,7 +143,7 @@ class DatabasePods(Workload):
 
 
 def workloads(objects: list[Object]) -> list[Workload]:
-    return [Workload(one) for one in of_kind(objects, "StatefulSet", "Job", "Deployment")]
+    return [Workload(one) for one in of_kind(objects, *MAKE_PODS)]
 
 
 def services(objects: list[Object]) -> list[Workload]:

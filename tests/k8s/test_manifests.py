@@ -18,13 +18,14 @@ from sqlalchemy.engine import make_url
 
 from services.cli import nats_config
 from services.cli.main import app
+from services.cli.prove import LEAVE_WITHIN_S
 from services.cli.rebuild import PROJECTIONS
 from services.console.settings import ConsoleSettings
 from services.events import SERVICES
 from services.kernel.databases import POOL, POOL_MORE
 from services.kernel.health_port import LIVE, READY
 from services.kernel.host import OPEN_STILL_S
-from services.kernel.nats_users import ADMIN, cluster_users
+from services.kernel.nats_users import ADMIN, BACKUP, PROOF, cluster_users
 from services.kernel.settings import ServiceSettings
 from tests.k8s.custom_resources import CUSTOM
 from tests.k8s.manifests import (
@@ -57,6 +58,10 @@ LEFT_AT_DEFAULT = {
     "SABOT_LOG_LEVEL": "INFO",
 }
 """Settings that no manifest sets, and why."""
+NIGHTLY = (PROOF.name, BACKUP.name)
+OPENING = ("monitoring", "postgres", "console", "nightly")
+"""Components with policies that open something: without those that close the rest, they would be
+the only ones, and close what they do not name."""
 OF_THE_RUNTIME = {"GOMEMLIMIT"}
 """Read by Go's runtime, not by the server's configuration."""
 
@@ -115,7 +120,7 @@ def test_every_component_overlay_and_folder_is_rendered_and_told_of() -> None:
 def test_nothing_is_opened_without_the_policies_beside_them() -> None:
     for path in K8S.rglob("kustomization.yaml"):
         text = path.read_text()
-        if any(f"components/{one}" in text for one in ("monitoring", "postgres", "console")):
+        if any(f"components/{one}" in text for one in OPENING):
             assert "components/network-policies" in text, path
 
 
@@ -142,7 +147,7 @@ def test_a_pod_keeps_the_restricted_standard_and_has_no_token(one: Workload) -> 
         "capabilities": {"drop": ["ALL"]},
     }
     kinds = {next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
-    assert kinds <= {"secret", "emptyDir", "projected"}
+    assert kinds <= {"secret", "emptyDir", "projected", "persistentVolumeClaim"}
     assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & pod.keys()
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
@@ -453,6 +458,60 @@ def test_jobs_apply_the_stream_s_definition_with_room_that_the_servers_have(
     assert told["max_bytes"] <= 0.8 * min(volume, store), "room for the servers' own files"
 
 
+# ---- every night -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NIGHTLY)
+def test_a_nightly_job_reads_as_its_own_user_and_keeps_what_it_writes(name: str) -> None:
+    objects = rendered(PRODUCTION)
+    one = workload(objects, name)
+    told = parsed(one)
+    assert one.container["command"][3:] == [name]
+    assert told["user"] == name, "whom the table of users lets read, and nothing else"
+    assert one.secrets() == {"/run/secrets/nats": f"nats-{name}"}
+    assert told["password_file"] == Path("/run/secrets/nats/password")
+    table = workload(objects, "table").env
+    assert (told["nats_url"], told["cell"]) == (table["SABOT_NATS_URL"], table["SABOT_CELL"])
+    claims = {
+        path: volume["persistentVolumeClaim"]["claimName"]
+        for path, volume in one.mounts().items()
+        if "persistentVolumeClaim" in volume
+    }
+    written = (
+        [told["out"]]
+        if name == BACKUP.name
+        else [told[what].parent for what in ("checkpoint", "publish")]
+    )
+    assert {str(path) for path in written} == claims.keys(), (
+        "what it writes outlives it, and nothing else is claimed"
+    )
+    spec = one.spec
+    assert (spec["concurrencyPolicy"], spec["timeZone"]) == ("Forbid", "Etc/UTC")
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", spec["schedule"])
+    assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 24 * 3600
+    assert one.pod["restartPolicy"] == "Never", "each try is seen"
+
+
+def test_every_claim_is_mounted_by_one_and_the_backups_have_room() -> None:
+    objects = rendered(PRODUCTION)
+    used = [
+        volume["persistentVolumeClaim"]["claimName"]
+        for one in workloads(objects)
+        for volume in one.mounts().values()
+        if "persistentVolumeClaim" in volume
+    ]
+    claims = {one["metadata"]["name"]: one for one in of_kind(objects, "PersistentVolumeClaim")}
+    assert sorted(used) == sorted(claims)
+    room = amount(claims["backups"]["spec"]["resources"]["requests"]["storage"])
+    files = parsed(workload(objects, "backup"))["keep"] + 1
+    assert room >= 1.2 * files * parsed(workload(objects, "streams"))["max_bytes"]
+
+
+def test_a_proof_has_time_to_leave_its_checkpoint() -> None:
+    one = workload(rendered(PRODUCTION), "prove")
+    assert one.pod["terminationGracePeriodSeconds"] > LEAVE_WITHIN_S
+
+
 # ---- who may talk to whom ----------------------------------------------------------------------
 
 
@@ -471,6 +530,7 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
         wanted |= {("console", service, "calls") for service in SERVICES}
         wanted |= {("console", "nats", "client"), ("outside", "console", "pages")}
         wanted |= {("outside", service, "metrics") for service in SERVICES}
+        wanted |= {(job, "nats", "client") for job in NIGHTLY}
         wanted |= {(service, "postgres", "postgresql") for service in PROJECTIONS}
         wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}
         wanted |= {("outside", "postgres", "status")}  # its operator

@@ -13,10 +13,19 @@ FROM_SCRAPING = frozenset({"job", "instance"})
 """Labels that Prometheus adds to all that it scrapes."""
 
 
+FROM_THE_CLUSTER: Mapping[str, frozenset[str]] = {
+    "kube_job_status_failed": frozenset({"namespace", "job_name", "reason"}),
+    "kube_cronjob_status_last_successful_time": frozenset({"namespace", "cronjob"}),
+    "kube_cronjob_created": frozenset({"namespace", "cronjob"}),
+}
+"""What kube-state-metrics tells of Jobs, with its labels as its own documentation has them."""
+
+
 def scraped() -> dict[str, frozenset[str]]:
-    """Every series that processes expose, by its name as it is scraped, with its labels; and `up`,
-    Prometheus's own."""
+    """Every series that processes expose, by its name as it is scraped, with its labels; `up`,
+    Prometheus's own; and what the cluster tells."""
     series = {"up": FROM_SCRAPING}
+    series |= {name: FROM_SCRAPING | labels for name, labels in FROM_THE_CLUSTER.items()}
     for metric in METRICS.values():
         labels = FROM_SCRAPING | set(metric.labels)
         if metric.kind == "counter":

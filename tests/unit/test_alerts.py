@@ -17,7 +17,14 @@ import yaml
 
 from sabot.partner.v1 import partner_service_pb2
 from services.kernel.telemetry_names import ALARM_KINDS, METRICS, RPC_SECONDS
-from tests.unit.promql import FROM_SCRAPING, matchers, problems, scraped, selectors
+from tests.unit.promql import (
+    FROM_SCRAPING,
+    FROM_THE_CLUSTER,
+    matchers,
+    problems,
+    scraped,
+    selectors,
+)
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/alerts.yml"
@@ -125,6 +132,10 @@ def test_label_values_that_are_asked_for_exist() -> None:
             assert asked.get("le", "1.0") in buckets
             assert asked.get("kind", "log_weak") in ALARM_KINDS
             assert asked.get("job", "sabot") == "sabot"
+            if one.name in FROM_THE_CLUSTER:
+                assert asked["namespace"] == "sabot"
+                told = [value for name, value in asked.items() if name != "namespace"]
+                assert told == ["prove|backup" if "cronjob" in asked else "(prove|backup)-.*"]
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
@@ -222,8 +233,13 @@ def test_the_rules_are_right_and_fire_when_they_should(promtool: str) -> None:
 def test_what_is_scraped_is_what_the_component_marks_and_the_rules_ask_for() -> None:
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     assert config["rule_files"] == [RULES.name]
-    (job,) = config["scrape_configs"]
-    assert job["job_name"] == "sabot"
+    job, cluster = config["scrape_configs"]
+    assert (job["job_name"], cluster["job_name"]) == ("sabot", "kube-state-metrics")
+    wanted = re.compile(cluster["metric_relabel_configs"][0]["regex"])
+    assert {name for name in FROM_THE_CLUSTER if wanted.fullmatch(name)} == FROM_THE_CLUSTER.keys()
+    nightly = (ROOT / "k8s/components/nightly/nightly.yaml").read_text()
+    jobs = [one for one in yaml.safe_load_all(nightly) if one["kind"] == "CronJob"]
+    assert [one["metadata"]["name"] for one in jobs] == ["prove", "backup"]
     component = (ROOT / "k8s/components/monitoring/kustomization.yaml").read_text()
     base = yaml.safe_load((ROOT / "k8s/base/kustomization.yaml").read_text())
     assert job["kubernetes_sd_configs"][0]["namespaces"]["names"] == [base["namespace"]]
