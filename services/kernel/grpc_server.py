@@ -21,7 +21,7 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry.sdk.trace import Span
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -31,6 +31,7 @@ from services.kernel.call import Access, Call
 from services.kernel.checks import checker
 from services.kernel.edge import EdgeBusy, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_accept import Accepting
+from services.kernel.health_calls import Health
 from services.kernel.health_port import HealthPort
 from services.kernel.notices import Notices
 from services.kernel.projections import ProjectionUnavailable
@@ -127,7 +128,7 @@ class Server:
         self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._names: list[str] = []
         self._drains: list[Callable[[], None]] = []
-        self._health = health.aio.HealthServicer()
+        self._health = Health()
         self._ready: bool | None = None
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=max_running)
         self._server.add_generic_rpc_handlers((_Handlers(self._methods),))
@@ -173,34 +174,31 @@ class Server:
         """Serve. Health says NOT_SERVING until `set_ready(True)`."""
         reflected = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, self._server)
-        await self.set_ready(False)
+        self.set_ready(False)
         await self._server.start()
         self._accepting.start()
         self._log.info(SERVER_STARTED, services=self._names)
 
-    async def set_ready(self, ready: bool) -> None:
+    def set_ready(self, ready: bool) -> None:
         """What health says of every service here."""
         if ready is self._ready:
             return
         if self._ready is not None:
             self._log.info(SERVER_READY if ready else SERVER_NOT_READY)
         self._ready = ready
-        response = health_pb2.HealthCheckResponse
-        status = response.SERVING if ready else response.NOT_SERVING
         for name in ("", *self._names):
-            await self._health.set(name, status)
+            self._health.set(name, ready)
         if self._probed is not None:
-            await self._probed.set_ready(ready)
+            self._probed.set_ready(ready)
 
-    async def set_part(self, name: str, well: bool) -> None:
+    def set_part(self, name: str, well: bool) -> None:
         """What health says of a part of this process that serves no calls, such as `custodian`."""
-        response = health_pb2.HealthCheckResponse
-        await self._health.set(name, response.SERVING if well else response.NOT_SERVING)
+        self._health.set(name, well)
 
     async def stop(self, drain_s: float) -> None:
         """Say NOT_SERVING, take no new calls, let running ones finish for `drain_s` seconds."""
         self._log.info(SERVER_DRAINING, drain_s=drain_s)
-        await self._health.enter_graceful_shutdown()
+        self._health.end()
         for drain in self._drains:
             drain()
         self._accepting.stop()

@@ -16,8 +16,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 
+from services.kernel.health_calls import Health
 from services.kernel.settings import ServiceSettings
 
 LIVE = "live"
@@ -41,7 +42,7 @@ class HealthPort:
     def __init__(self) -> None:
         self.port = 0
         """Where it listens, once it is open."""
-        self._health = health.aio.HealthServicer()
+        self._health = Health()
         self._server: grpc.aio.Server | None = None
 
     async def open(self, address: str) -> None:
@@ -49,18 +50,16 @@ class HealthPort:
         where the port is taken."""
         server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MAX_RUNNING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        await self._health.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
-        await self.set_ready(False)
+        self._health.set(LIVE, True)
+        self.set_ready(False)
         self.port = server.add_insecure_port(address)
         await server.start()
         self._server = server
 
-    async def set_ready(self, ready: bool) -> None:
+    def set_ready(self, ready: bool) -> None:
         """Say whether calls are taken."""
-        response = health_pb2.HealthCheckResponse
-        status = response.SERVING if ready else response.NOT_SERVING
         for name in ("", READY):
-            await self._health.set(name, status)
+            self._health.set(name, ready)
 
     async def close(self) -> None:
         """Listen no more."""

@@ -139,7 +139,7 @@ class Host:
         for task in self.tasks:
             if task.get_name() == READINESS:
                 task.cancel()
-        await self.server.set_ready(False)
+        self.server.set_ready(False)
         await self.process.drain(drain_s)
         await asyncio.sleep(max(0.0, open_until - loop.time()))
         await self.server.stop(drain_s)
@@ -391,10 +391,10 @@ async def _follow_readiness(process: Process, server: Server, metrics: telemetry
     """Health says whether calls are taken, and of each shell by its name whether it can act."""
     troubles = metrics.gauge(SHELL_PROBLEMS)
     while True:
-        await server.set_ready(process.ready)
+        server.set_ready(process.ready)
         for shell, problems in process.shell_problems().items():
             troubles.labels(shell).set(problems)
-            await server.set_part(shell, not problems)
+            server.set_part(shell, not problems)
         await asyncio.sleep(READY_EVERY_S)
 
 

@@ -23,6 +23,7 @@ from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.grpc_server import Server, Watch, method_name
 from services.kernel.telemetry import Metrics, Tracing
 from services.kernel.tokens import Caller, Role
+from tests.contract.places import PATIENCE_S
 
 LEAK = "the balance of account 4711"
 UUID7 = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -94,7 +95,7 @@ class Served:
         request: bytes,
         *,
         bearer: str | None = "n-token",
-        wait_s: float | None = 5.0,
+        wait_s: float | None = PATIENCE_S,
         **metadata: str,
     ) -> bytes:
         sent = [] if bearer is None else [("authorization", f"Bearer {bearer}")]

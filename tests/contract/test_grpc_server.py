@@ -19,10 +19,11 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.kernel import errors
-from services.kernel.call import Call, rpc
+from services.kernel.call import MAX_WAIT_S, Call, rpc
 from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_server import Server
 from services.kernel.projections import ProjectionUnavailable
+from tests.contract.places import PATIENCE_S
 from tests.contract.serving import (
     CALLERS,
     DEPOSIT,
@@ -57,14 +58,16 @@ async def served() -> AsyncIterator[Served]:
 
 async def test_a_servicer_sees_the_request_and_who_calls(served: Served) -> None:
     served.partner.does["place_bets"] = accepts
-    answer = await served.call(PLACE, place().SerializeToString(), accept_language="fr-CH, en")
+    answer = await served.call(
+        PLACE, place().SerializeToString(), wait_s=20.0, accept_language="fr-CH, en"
+    )
     assert partners.PlaceBetsResponse.FromString(answer).replayed
     request, call = served.partner.seen[0]
     assert request == place()
     assert call.caller == CALLERS["n-token"]
     assert call.partner() == "north"
     assert call.language == "fr"
-    assert 4.0 < call.wait_s() <= 5.0
+    assert 0.0 < call.wait_s() <= 20.0 < MAX_WAIT_S
     assert call.traceparent == ""
     assert "n-token" not in repr(call)
 
@@ -78,7 +81,7 @@ async def test_a_stream_is_served_and_its_errors_too(served: Served) -> None:
     served.partner.does["watch_table"] = three_then_break
     stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = served.channel.unary_stream(WATCH)
     request = partners.WatchTableRequest(table_id="t1").SerializeToString()
-    call = stream(request, timeout=5, metadata=(("authorization", "Bearer n-token"),))
+    call = stream(request, timeout=PATIENCE_S, metadata=(("authorization", "Bearer n-token"),))
     got = [await call.read() for _ in range(3)]
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call.read()
@@ -230,14 +233,16 @@ async def test_health_needs_no_token_and_follows_readiness(served: Served) -> No
 
     async def states() -> set[int]:
         return {
-            (await health.Check(health_pb2.HealthCheckRequest(service=name), timeout=5)).status
+            (
+                await health.Check(health_pb2.HealthCheckRequest(service=name), timeout=PATIENCE_S)
+            ).status
             for name in names
         }
 
     assert await states() == {health_pb2.HealthCheckResponse.NOT_SERVING}
-    await served.server.set_ready(True)
+    served.server.set_ready(True)
     assert await states() == {health_pb2.HealthCheckResponse.SERVING}
-    await served.server.set_ready(False)
+    served.server.set_ready(False)
     assert await states() == {health_pb2.HealthCheckResponse.NOT_SERVING}
 
 
@@ -245,7 +250,7 @@ async def test_reflection_needs_no_token_and_lists_the_services(served: Served) 
     made: Any = reflection_pb2_grpc.ServerReflectionStub  # Any: its stubs know no aio
     stub = made(served.channel)
     call = stub.ServerReflectionInfo(
-        iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=5
+        iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=PATIENCE_S
     )
     found = {service.name async for each in call for service in each.list_services_response.service}
     assert {
@@ -289,14 +294,40 @@ async def test_a_drain_lets_running_calls_finish_and_takes_no_new_ones(served: S
     metadata = (("authorization", "Bearer n-token"),)
     request = partners.GetTableRequest(table_id="t1").SerializeToString()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        running = unary(channel, GET_TABLE)(request, metadata=metadata, timeout=10)
+        running = unary(channel, GET_TABLE)(request, metadata=metadata, timeout=PATIENCE_S)
         await began.wait()
-        stopping = asyncio.create_task(server.stop(10))
+        stopping = asyncio.create_task(server.stop(PATIENCE_S))
         await asyncio.sleep(0)
         go_on.set()
         assert await running == b""
         await stopping
         assert drained
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await unary(channel, GET_TABLE)(request, metadata=metadata, timeout=1)
+            await unary(channel, GET_TABLE)(request, metadata=metadata, timeout=PATIENCE_S)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_who_watches_health_is_told_the_end_and_holds_up_no_drain(served: Served) -> None:
+    response = health_pb2.HealthCheckResponse
+    health: Any = health_pb2_grpc.HealthStub(served.channel)  # Any: its stubs lack the methods
+    watches = {
+        name: aiter(health.Watch(health_pb2.HealthCheckRequest(service=name)))
+        for name in ("", "sabot.wallet.v1.WalletService", "custodian", "nobody")
+    }
+    told = {name: [(await anext(watch)).status] for name, watch in watches.items()}
+    served.server.set_ready(True)
+    served.server.set_part("custodian", True)
+    for name in ("", "sabot.wallet.v1.WalletService", "custodian"):
+        told[name].append((await anext(watches[name])).status)
+    async with asyncio.timeout(PATIENCE_S):
+        await served.server.stop(10 * PATIENCE_S)
+    served.server.set_ready(True)  # too late
+    for name, watch in watches.items():
+        told[name] += [answer.status async for answer in watch]
+    whole = [response.NOT_SERVING, response.SERVING, response.NOT_SERVING]
+    assert told == {
+        "": whole,
+        "sabot.wallet.v1.WalletService": whole,
+        "custodian": [response.SERVICE_UNKNOWN, *whole[1:]],
+        "nobody": [response.SERVICE_UNKNOWN],
+    }
