@@ -189,7 +189,7 @@ def test_the_running_fleet_tells_the_same_by_calls(stopped: Path, tmp_path: Path
                         break
                     request.page_token = page.next_page_token
                 done = await asyncio.to_thread(sabot, "statement", *ask)
-                local = json.loads(done.stdout.splitlines()[-1])
+                local = json.loads(done.stdout)
                 assert [
                     f"{one.position.segment}/{one.position.sequence}/{one.position.index}"
                     for one in entries

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +21,31 @@ from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2_grpc as wallets_grpc
 from services.cli.fleet import fleet
 from services.kernel import notices
+from tests.fleet.clients import AGAIN_S, PATIENCE_S
 from tests.fleet.stores import copied, play
 from tests.fleet.test_command import sabot
 
-WITHIN_S = 20.0
-
 
 async def said(*arguments: str) -> str:
-    """What `sabot events` says; in a process of its own: this one's fleet writes to stdout too."""
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "services.cli.main", "events", *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=WITHIN_S,
-    )
+    """What `sabot events` says."""
+    done = await asyncio.to_thread(sabot, "events", *arguments)
+    assert done.exit_code == 0, done.output
     return done.stdout
 
 
-async def until_listed(kind: str, *options: str, least: int = 1) -> list[dict[str, Any]]:
-    """What is listed of a kind, once so much is."""
-    async with asyncio.timeout(WITHIN_S):
+async def until_listed(
+    kind: str, *options: str, enough: Callable[[list[dict[str, Any]]], bool] = bool
+) -> list[dict[str, Any]]:
+    """What is listed of a kind, once it is enough: something."""
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             told = await said("list", "--kind", kind, "--json", *options)
             found: list[dict[str, Any]] = json.loads(told)
-            if len(found) >= least:
+            if enough(found):
                 return found
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(AGAIN_S)
 
 
-@pytest.mark.timeout(120)
 def test_what_is_significant_is_listed_as_it_stands_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +62,7 @@ def test_what_is_significant_is_listed_as_it_stands_in_the_log(
             assert opened["event"] == "sabot.table.v1.TableOpened"
             thresholds = ("thresholds", "EUR", "--reason", "licence", "--round-win", "100")
             assert await said(*thresholds, *at) == "thresholds of all tables in EUR are set\n"
-            found = await until_listed("parameters", *at)
+            found = await until_listed("parameters", *at, enough=lambda found: len(found) > 1)
             assert (found[-1]["event"], found[-1]["actor"]) == (
                 "sabot.audit.v1.ThresholdsSet", "operator:sam",
             )  # fmt: skip
@@ -76,13 +70,13 @@ def test_what_is_significant_is_listed_as_it_stands_in_the_log(
                 await strangers_call(channel)
                 await a_console_tells(channel, tokens)
                 await an_operator_reads(channel, tokens["operator:vera"])
-                found = await until_listed("failed_sign_in", *at, least=2)
-                wrong, refused = sorted(found, key=lambda one: int(one["body"]["count"]))
-                assert (wrong["body"]["subject"], wrong["body"]["method"]) == (
-                    "operator:sam", "console/sign-in",
-                )  # fmt: skip
-                assert refused["body"]["method"] == "sabot.wallet.v1.WalletService/GetBalance"
-                assert refused["body"]["count"] == 7
+                refused = await until_listed(
+                    "failed_sign_in", *at, enough=lambda found: calls(found).total() >= 9
+                )
+                assert calls(refused) == {
+                    ("operator:sam", "console/sign-in"): 2,
+                    ("", "sabot.wallet.v1.WalletService/GetBalance"): 7,
+                }
                 (read,) = await until_listed("read", *at)
                 assert read["body"]["subject"] == "operator:vera"
                 assert read["body"]["method"] == "sabot.wallet.v1.LedgerService/ListJournal"
@@ -95,6 +89,15 @@ def test_what_is_significant_is_listed_as_it_stands_in_the_log(
     again = tmp_path / "again"
     assert sabot("replay", "--data", again, "--verify").exit_code == 0
     assert sabot("events", "list", "--kind", "odd", "--data", again).exit_code == 2
+
+
+def calls(found: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """How many calls are told of whom and what; on a busy machine not all of them together."""
+    told: Counter[tuple[str, str]] = Counter()
+    for one in found:
+        body = one["body"]
+        told[body.get("subject", ""), body["method"]] += body["count"]
+    return told
 
 
 async def strangers_call(channel: grpc.aio.Channel) -> None:
@@ -182,4 +185,4 @@ async def only_auditors_ask(channel: grpc.aio.Channel, tokens: dict[str, str]) -
 
 
 def by(token: str) -> dict[str, Any]:
-    return {"metadata": (("authorization", f"Bearer {token}"),), "timeout": WITHIN_S}
+    return {"metadata": (("authorization", f"Bearer {token}"),), "timeout": PATIENCE_S}

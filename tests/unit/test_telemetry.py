@@ -90,6 +90,7 @@ def test_a_metric_that_is_not_registered_is_refused() -> None:
 def test_logs_are_json_lines_with_what_is_always_true() -> None:
     out = io.StringIO()
     handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    configured = structlog.get_config()
     try:
         telemetry.configure_logging(service="wallet", cell="main", stream=out)
         error = ValueError("a\nb")
@@ -97,7 +98,7 @@ def test_logs_are_json_lines_with_what_is_always_true() -> None:
         telemetry.logger().debug(RPC_BROKE)
         logging.getLogger("grpc").warning("from %s", "a library")
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**configured)
         logging.getLogger().handlers[:] = handlers
         logging.getLogger().setLevel(level)
     ours, theirs = (json.loads(line) for line in out.getvalue().splitlines())
