@@ -15,12 +15,12 @@ from services.kernel import tokens
 from services.kernel.call import EVERY_ROLE, Call, rpc
 from services.kernel.grpc_server import Server
 from services.kernel.tokens import Caller, Tokens, write_tokens
+from tests.contract.places import PATIENCE_S
 from tests.contract.serving import GET_TABLE, PARTNER, WATCH, MadeUp, info_of, made_up, unary
 
 WATCH_BETS = "/sabot.partner.v1.PartnerService/WatchBets"
 NORTH, SOUTH = Caller(partner="north"), Caller(partner="south")
 REQUEST = partners.WatchTableRequest(table_id="t1").SerializeToString()
-WAIT_S = 5.0
 
 
 class Beats:
@@ -73,7 +73,7 @@ async def test_a_stream_ends_with_its_token_and_no_other_does(
             token: opened(
                 REQUEST if method == WATCH else b"",
                 metadata=(("authorization", f"Bearer {token}"),),
-                timeout=60.0,
+                timeout=PATIENCE_S,
             )
             for token in ("n-token", "s-token")
         }
@@ -85,7 +85,7 @@ async def test_a_stream_ends_with_its_token_and_no_other_does(
 
         write_tokens(path, {"s-token": SOUTH})
         beats.beat()
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             assert await streams["s-token"].read() is not grpc.aio.EOF
             with pytest.raises(grpc.aio.AioRpcError) as ended:
                 await streams["n-token"].read()
@@ -94,7 +94,7 @@ async def test_a_stream_ends_with_its_token_and_no_other_does(
         asked = partners.GetTableRequest(table_id="t1").SerializeToString()
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await unary(channel, GET_TABLE)(
-                asked, metadata=(("authorization", "Bearer n-token"),), timeout=WAIT_S
+                asked, metadata=(("authorization", "Bearer n-token"),), timeout=PATIENCE_S
             )
         assert info_of(refused.value).reason == "TOKEN_UNKNOWN"
     await server.stop(0)

@@ -21,6 +21,7 @@ from services.kernel.call_tokens import load_or_create_call_keys, signer_of
 from services.partner_wallet_example.book import GREATEST_MINOR, Book
 from services.wallet.domain.digests import DigestTree, Transaction, TransactionKind
 from tests.contract.partner_wallets import CELL, USUAL, RunningWallet, running
+from tests.contract.places import PATIENCE_S
 
 
 def debit(transaction_id: str, minor: int, account_id: str = "anna") -> wallet.DebitRequest:
@@ -116,7 +117,7 @@ async def test_wal_04_a_call_for_another_partner_reaches_no_account(tmp_path: Pa
                 await stub.Rollback(
                     rollback("r1", "b1", 40),
                     metadata=(("authorization", f"Bearer {token}"),),
-                    timeout=5,
+                    timeout=PATIENCE_S,
                 )
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
         anna = one.book.account("anna")
@@ -166,7 +167,9 @@ async def test_it_says_nothing_of_its_inside_when_its_books_cannot_be_written(
             stub = wallet_grpc.PartnerWalletServiceStub(channel)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.Debit(
-                    debit("d1", 30), metadata=one.metadata("Debit", "d1", "anna"), timeout=5
+                    debit("d1", 30),
+                    metadata=one.metadata("Debit", "d1", "anna"),
+                    timeout=PATIENCE_S,
                 )
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert caught.value.details() == "try again"
@@ -197,7 +200,7 @@ async def test_its_digests_are_those_of_the_ledger(tmp_path: Path) -> None:
                 request.from_time.FromMicroseconds(begin_us)
                 request.to_time.FromMicroseconds(begin_us + 200)
                 told = await stub.GetDigest(
-                    request, metadata=one.metadata("GetDigest", "", ""), timeout=5
+                    request, metadata=one.metadata("GetDigest", "", ""), timeout=PATIENCE_S
                 )
                 node = tree.node(prefix)
                 assert (told.digest.count, told.digest.digest) == (node.size, node.digest)
@@ -218,7 +221,7 @@ async def test_its_digests_are_those_of_the_ledger(tmp_path: Path) -> None:
                 else:
                     assert not told.transactions
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.GetDigest(request, timeout=5)
+                await stub.GetDigest(request, timeout=PATIENCE_S)
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -236,14 +239,14 @@ async def test_a_time_that_cannot_be_is_refused_and_moves_nothing(tmp_path: Path
                 asked.to_time.seconds, asked.to_time.nanos = seconds, nanos
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await digests.GetDigest(
-                        asked, metadata=one.metadata("GetDigest", "", ""), timeout=5
+                        asked, metadata=one.metadata("GetDigest", "", ""), timeout=PATIENCE_S
                     )
                 assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
                 stake = debit("b1", 40)
                 stake.time.seconds, stake.time.nanos = seconds, nanos
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await wallets.Debit(
-                        stake, metadata=one.metadata("Debit", "b1", "anna"), timeout=5
+                        stake, metadata=one.metadata("Debit", "b1", "anna"), timeout=PATIENCE_S
                     )
                 assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         anna = one.book.account("anna")

@@ -29,9 +29,10 @@ T = TypeVar("T")
 
 CURRENCY = "EUR"
 CALL_S = 3.0
-"""Deadline of one sending; afterwards its outcome is unknown."""
+"""Deadline of one sending of several; afterwards its outcome is unknown."""
 PATIENCE_S = 60.0
-"""Whatever must become known is known by then, on a busy machine too."""
+"""Whatever must become known is known by then, on a busy machine too; and the deadline of what is
+sent once."""
 SILENCE_S = 7.0
 """A stream that says nothing for so long is broken: there is a heartbeat every five seconds."""
 AGAIN_S = 0.1
@@ -430,21 +431,29 @@ class Operator(Caller):
 
     async def open_round(self, table_id: str) -> str:
         """The next round, once the shoe is ready; its id. The id of the request is new each time
-        that the shoe is not ready."""
+        that the shoe is not ready, and the same while the outcome is unknown."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE_S
+        request_id = uuid7()
         while True:
-            request = operators.OpenRoundRequest(request_id=uuid7(), table_id=table_id)
+            request = operators.OpenRoundRequest(request_id=request_id, table_id=table_id)
+            channel = self.servers.channel
             try:
                 answer = await self.tables.OpenRound(
                     request, metadata=self.metadata, timeout=CALL_S
                 )
             except grpc.aio.AioRpcError as error:
-                if reason_of(error) != "SHOE_NOT_READY" or loop.time() > end:
+                if loop.time() > end:
                     raise
-                await asyncio.sleep(AGAIN_S)
+                if reason_of(error) == "SHOE_NOT_READY":
+                    request_id = uuid7()
+                elif error.code() in UNKNOWN:
+                    self.servers.go_on(channel)
+                else:
+                    raise RefusedError(error.code(), reason_of(error), str(error)) from error
             else:
                 return answer.round_id
+            await asyncio.sleep(AGAIN_S)
 
     async def close_betting(self, round_id: str) -> None:
         request = operators.CloseBettingRequest(

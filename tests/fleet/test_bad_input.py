@@ -23,7 +23,7 @@ from sabot.table.v1 import operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.cli.errors_doc import SECTIONS
 from services.cli.uuid7 import uuid7
-from tests.fleet.clients import CALL_S, Operator, Partner, money, reason_of, table_spec
+from tests.fleet.clients import PATIENCE_S, Operator, Partner, money, reason_of, table_spec
 from tests.fleet.running import Inside, inside
 
 C = grpc.StatusCode
@@ -53,7 +53,7 @@ class Hall:
         raw = request if isinstance(request, bytes) else request.SerializeToString()
         caller = who or self.north
         call: Any = caller.servers.channel.unary_unary(path)
-        options = {"metadata": caller.metadata, "timeout": CALL_S} | options
+        options = {"metadata": caller.metadata, "timeout": PATIENCE_S} | options
         try:
             await call(raw, **options)
         except grpc.aio.AioRpcError as error:
@@ -227,7 +227,7 @@ async def test_what_is_well_formed_and_refused_stands_in_the_log(tmp_path: Path)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await south.wallet.GetBalance(
                     wallets.GetBalanceRequest(account_id=account),
-                    metadata=south.metadata, timeout=CALL_S,
+                    metadata=south.metadata, timeout=PATIENCE_S,
                 )  # fmt: skip
             errors.append((caught.value.code(), str(caught.value.details()).replace(account, "")))
         assert errors[0] == errors[1]

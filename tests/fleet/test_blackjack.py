@@ -32,6 +32,8 @@ from tests.fleet.clients import (
 from tests.fleet.ledger import read_events
 
 ROUNDS = 6
+ACTION_MS = 60_000
+"""Everybody acts: no turn ends by the clock, however busy the machine is."""
 DEPOSIT = 500_00
 STAKED = {rules.ACTION_DOUBLE, rules.ACTION_SPLIT, rules.ACTION_INSURE}
 
@@ -46,7 +48,7 @@ def spec() -> spec_pb2.TableSpec:
             spec_pb2.BetLimit(bet=offer.bet, min_minor=1, max_minor=100_00, step_minor=1)
             for offer in rule_set.bets
         ],
-        pacing=spec_pb2.Pacing(action_ms=2_000),
+        pacing=spec_pb2.Pacing(action_ms=ACTION_MS),
     )
 
 

@@ -21,7 +21,7 @@ from tests.fleet.partner_wallet_process import WalletProcess, free_port, opened
 
 OPENED = opened(["kit-eur:EUR:1000000", "kit-kwd:KWD:50000", "kit-blocked:EUR:50000"])
 TEST_ACCOUNTS = ("--account", "kit-eur:EUR", "--account", "kit-kwd:KWD")
-TIMEOUT_S = 100
+TIMEOUT_S = 200
 
 
 def sabot(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -24,6 +24,7 @@ from services.kernel.accepted import read_accepted
 from services.kernel.embedded import FolderLock
 from services.kernel.reader import LogReader
 from services.kernel.recovery import entries_until
+from tests.fleet.clients import PATIENCE_S
 from tests.fleet.stores import copied, play, records
 
 ROUNDS = 3
@@ -310,7 +311,7 @@ def play_through_fleet(data: Path) -> None:
 
     async def main() -> None:
         async with fleet(data, port=0):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 while read_accepted(data).to_log:  # noqa: ASYNC110 - a file tells no event
                     await asyncio.sleep(0.02)
 

@@ -35,7 +35,7 @@ from services.cli.fleet import connect, fleet
 from services.cli.main import app
 from services.cli.replay import verify
 from services.cli.uuid7 import uuid7
-from tests.fleet.clients import CALL_S, PATIENCE_S, Partner, money, reason_of
+from tests.fleet.clients import PATIENCE_S, Partner, money, reason_of
 from tests.fleet.ledger import read_events
 from tests.fleet.partner_wallet_process import WalletProcess, opened
 from tests.fleet.test_floor import AGAINST, WHEEL, Floor, by_hand, until_called
@@ -61,7 +61,7 @@ class Corrected(Floor):
         self.receivables: Any = receivable_service_pb2_grpc.ReceivableServiceStub(channel)
 
     def as_(self, actor: str) -> dict[str, Any]:
-        return {"metadata": self.token(actor), "timeout": CALL_S}
+        return {"metadata": self.token(actor), "timeout": PATIENCE_S}
 
     async def stake(self, round_id: str, account: str, *bets: tuple[str, str, int]) -> Any:
         request = partner.PlaceBetsRequest(
@@ -75,7 +75,7 @@ class Corrected(Floor):
             ],
         )
         return await self.north.bets.PlaceBets(
-            request, metadata=self.north.metadata, timeout=CALL_S
+            request, metadata=self.north.metadata, timeout=PATIENCE_S
         )
 
     async def result(self, round_id: str, number: int) -> partner.Round:
@@ -217,7 +217,7 @@ async def withdraw(north: Partner, account: str, minor: int) -> None:
     request = wallets.WithdrawRequest(
         request_id=uuid7(), account_id=account, amount=Money(currency_code="EUR", minor_units=minor)
     )
-    await north.wallet.Withdraw(request, metadata=north.metadata, timeout=CALL_S)
+    await north.wallet.Withdraw(request, metadata=north.metadata, timeout=PATIENCE_S)
 
 
 async def twice_is_once(hall: Corrected, round_id: str, name: str, after: dict[str, int]) -> None:
@@ -240,13 +240,13 @@ async def twice_is_once(hall: Corrected, round_id: str, name: str, after: dict[s
 
 async def both_versions_are_shown(hall: Corrected, round_id: str, bet_id: str) -> None:
     listed = await hall.north.bets.ListBets(
-        partner.ListBetsRequest(account_id="a"), metadata=hall.north.metadata, timeout=CALL_S
+        partner.ListBetsRequest(account_id="a"), metadata=hall.north.metadata, timeout=PATIENCE_S
     )
     bet = next(one for one in listed.bets if one.bet_id == bet_id)
     assert (bet.payout.minor_units, bet.correction.payout_before.minor_units) == (0, 36_000)
     assert (bet.correction.version, bet.correction.reason) == (1, MISREAD)
     seen = await hall.north.bets.GetRound(
-        partner.GetRoundRequest(round_id=round_id), metadata=hall.north.metadata, timeout=CALL_S
+        partner.GetRoundRequest(round_id=round_id), metadata=hall.north.metadata, timeout=PATIENCE_S
     )
     assert seen.round.result.roulette.number == 17
     assert seen.round.correction.result.roulette.number == 20
@@ -381,7 +381,7 @@ async def test_a_seamless_partners_account_gives_back_and_gets_at_the_partner(
                 request_id=uuid7(), account_id="ann", currency_code="EUR"
             )
             await hall.north.wallet.OpenAccount(
-                opening, metadata=hall.north.metadata, timeout=CALL_S
+                opening, metadata=hall.north.metadata, timeout=PATIENCE_S
             )
             round_id = await hall.boss.open_round(WHEEL)
             await hall.stake(round_id, "ann", ("red", "", 5_000))

@@ -41,6 +41,8 @@ from tests.fleet.clients import (
 from tests.fleet.ledger import read_events
 
 ROUNDS = 3
+ACTION_MS = 60_000
+"""Everybody acts: no turn ends by the clock, however busy the machine is."""
 DEPOSIT = 500_00
 WHEEL, SHOE = "floor-wheel", "floor-shoe"
 DEVICE, MANUAL = shoes.CARD_SOURCE_DEVICE, shoes.CARD_SOURCE_MANUAL
@@ -68,7 +70,7 @@ class Floor:
     async def refusal(self, method: Any, request: Any, actor: str) -> str:
         """Why a call of somebody is refused; empty: it is not."""
         try:
-            await method(request, metadata=self.token(actor), timeout=CALL_S)
+            await method(request, metadata=self.token(actor), timeout=PATIENCE_S)
         except grpc.aio.AioRpcError as error:
             return reason_of(error)
         return ""
@@ -98,7 +100,7 @@ class Floor:
 def by_hand(table: DemoTable) -> spec_pb2.TableSpec:
     """The table with rounds by an operator's call."""
     spec = table.spec()
-    spec.pacing.CopyFrom(spec_pb2.Pacing(action_ms=1_500))
+    spec.pacing.CopyFrom(spec_pb2.Pacing(action_ms=ACTION_MS))
     return spec
 
 
@@ -151,13 +153,13 @@ async def test_a_wheel_and_a_shoe_are_played_from_the_floor(hall: Floor) -> None
     listed = await hall.calls.ListConsumables(
         service.ListConsumablesRequest(table_id=SHOE),
         metadata=hall.token("operator:ada"),
-        timeout=CALL_S,
+        timeout=PATIENCE_S,
     )
     assert [one.state for one in listed.consumables] == [service.CONSUMABLE_STATE_IN_USE] * 8
     told = await hall.calls.ListMovements(
         service.ListMovementsRequest(consumable_id=listed.consumables[0].consumable_id),
         metadata=hall.token("operator:ada"),
-        timeout=CALL_S,
+        timeout=PATIENCE_S,
     )
     assert [(one.movement, one.actor) for one in told.movements] == [
         (floor.MOVEMENT_UNSPECIFIED, "operator:dana"),
@@ -199,7 +201,7 @@ async def test_bets_after_the_dealers_call_go_back_and_bad_entries_change_nothin
         request_id=uuid7(), table_id=WHEEL, round_id=round_id, device_time=called
     )
     await hall.boss.tables.CloseBetting(
-        close, metadata=hall.token("operator:wheel-7"), timeout=CALL_S
+        close, metadata=hall.token("operator:wheel-7"), timeout=PATIENCE_S
     )
     spin = service.RecordSpinRequest(
         request_id=uuid7(),
@@ -213,7 +215,7 @@ async def test_bets_after_the_dealers_call_go_back_and_bad_entries_change_nothin
     await until_called(hall)
     for replayed in (False, True):
         told = await hall.calls.RecordSpin(
-            spin, metadata=hall.token("operator:dana"), timeout=CALL_S
+            spin, metadata=hall.token("operator:dana"), timeout=PATIENCE_S
         )
         assert told.outcome.spun.source == MANUAL
         assert told.replayed == replayed

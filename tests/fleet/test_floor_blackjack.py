@@ -91,7 +91,7 @@ class ByHand:
         await self.call(self.hall.calls.LoadShoe, loaded, DEALER)
 
     async def call(self, method: Any, request: Any, actor: str) -> Any:
-        return await method(request, metadata=self.hall.token(actor), timeout=CALL_S)
+        return await method(request, metadata=self.hall.token(actor), timeout=PATIENCE_S)
 
     async def awaits(self, what: Any) -> service.Floor:
         async with asyncio.timeout(PATIENCE_S):

@@ -231,7 +231,6 @@ def test_a_running_fleet_is_asked_through_its_server(stopped: Path, tmp_path: Pa
     assert sabot("capsule", "open", file).exit_code == 0
 
 
-@pytest.mark.timeout(180)
 def test_ctrl_c_leaves_a_checkpoint(stopped: Path, tmp_path: Path) -> None:
     """As a terminal sends it: to every process of the command."""
     checkpoint = tmp_path / "checkpoint"

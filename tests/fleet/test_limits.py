@@ -23,7 +23,7 @@ from sabot.table.v1 import bet_pb2, switch_pb2
 from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from services.cli.main import app
 from services.cli.uuid7 import uuid7
-from tests.fleet.clients import CALL_S, Partner, RefusedError, money, reason_of, table_spec
+from tests.fleet.clients import PATIENCE_S, Partner, RefusedError, money, reason_of, table_spec
 from tests.fleet.running import Inside, inside, on_one_server
 
 DAY_S = 86_400
@@ -53,7 +53,7 @@ class Support:
         )
         metadata = self.boss if boss else self.north.metadata
         told: service.SetLimitsResponse
-        told = await self.calls.SetLimits(request, metadata=metadata, timeout=CALL_S)
+        told = await self.calls.SetLimits(request, metadata=metadata, timeout=PATIENCE_S)
         return told
 
     async def exclude(self) -> None:
@@ -63,12 +63,14 @@ class Support:
             kind=protection.EXCLUSION_KIND_EXCLUSION,
             reason="asked for by its holder",
         )
-        await self.calls.Exclude(request, metadata=self.north.metadata, timeout=CALL_S)
+        await self.calls.Exclude(request, metadata=self.north.metadata, timeout=PATIENCE_S)
 
     async def protection(self) -> service.GetProtectionResponse:
         request = service.GetProtectionRequest(account_id="a1")
         told: service.GetProtectionResponse
-        told = await self.calls.GetProtection(request, metadata=self.north.metadata, timeout=CALL_S)
+        told = await self.calls.GetProtection(
+            request, metadata=self.north.metadata, timeout=PATIENCE_S
+        )
         return told
 
 
@@ -96,7 +98,7 @@ async def test_lim_7_deposits_limits_exclusion_and_what_support_sees(tmp_path: P
         over = wallets.DepositRequest(request_id=uuid7(), account_id="a1", amount=money(501))
         for _ in range(2):  # The same request again has the same answer.
             why, facts = await refusal(
-                north.wallet.Deposit(over, metadata=north.metadata, timeout=CALL_S)
+                north.wallet.Deposit(over, metadata=north.metadata, timeout=PATIENCE_S)
             )
             assert why == "DEPOSIT_LIMIT"
             assert facts["room_minor"] == "500"
@@ -121,7 +123,7 @@ async def test_lim_7_deposits_limits_exclusion_and_what_support_sees(tmp_path: P
             await north.deposit("a1", 100)
         assert caught.value.reason == "EXCLUDED"
         out = wallets.WithdrawRequest(request_id=uuid7(), account_id="a1", amount=money(700))
-        await north.wallet.Withdraw(out, metadata=north.metadata, timeout=CALL_S)
+        await north.wallet.Withdraw(out, metadata=north.metadata, timeout=PATIENCE_S)
         seen = await support.protection()
         assert seen.exclusion == protection.EXCLUSION_KIND_EXCLUSION
         assert seen.at_stake_minor == 300
@@ -143,7 +145,7 @@ async def test_limits_are_reached_at_the_partners_one_endpoint(tmp_path: Path) -
         north = running.partner("north")
         await north.open_account("a1", 1_000)
         calls: Any = limits_service_pb2_grpc.LimitsServiceStub(north.servers.channel)
-        more: dict[str, Any] = {"metadata": north.metadata, "timeout": CALL_S}
+        more: dict[str, Any] = {"metadata": north.metadata, "timeout": PATIENCE_S}
         request = service.ExcludeRequest(
             request_id=uuid7(),
             account_id="a1",
@@ -175,7 +177,7 @@ async def test_money_in_and_out_that_cannot_be_is_refused(tmp_path: Path) -> Non
     async with inside(tmp_path) as here:
         north = here.partner("north")
         await north.open_account("a1", 1_000)
-        more: dict[str, Any] = {"metadata": north.metadata, "timeout": CALL_S}
+        more: dict[str, Any] = {"metadata": north.metadata, "timeout": PATIENCE_S}
         for name, amount, why in WRONG_AMOUNTS:
             pay_in = wallets.DepositRequest(request_id=uuid7(), account_id="a1", amount=amount)
             assert (await refusal(north.wallet.Deposit(pay_in, **more)))[0] == why, name
@@ -217,19 +219,18 @@ async def test_a_game_is_switched_off_and_on_by_the_command(tmp_path: Path) -> N
             bets=[bet_pb2.BetRequest(bet="player", stake=money(100))],
         )
         why, facts = await refusal(
-            north.bets.PlaceBets(bet, metadata=north.metadata, timeout=CALL_S)
+            north.bets.PlaceBets(bet, metadata=north.metadata, timeout=PATIENCE_S)
         )
         assert (why, facts["switch"]) == ("SWITCHED_OFF", "GAME BACCARAT")
         listed = await north.bets.ListTables(
-            partner.ListTablesRequest(), metadata=north.metadata, timeout=CALL_S
+            partner.ListTablesRequest(), metadata=north.metadata, timeout=PATIENCE_S
         )
         assert listed.tables[0].switched_off == switch_pb2.SWITCH_SCOPE_GAME
         # The round that runs is played out; another one does not open.
         await boss.close_betting(round_id)
         await north.round_in("t1", partner.ROUND_STATE_PAID)
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
+        with pytest.raises(RefusedError, match="SWITCHED_OFF"):
             await boss.open_round("t1")
-        assert reason_of(caught.value) == "SWITCHED_OFF"
         await sabot("switch", "on", "game:baccarat", "--reason", "cleared", *at)
         assert await sabot("switch", "list", *at) == "nothing is off\n"
         assert await boss.open_round("t1")

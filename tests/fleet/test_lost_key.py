@@ -17,7 +17,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.cli.uuid7 import uuid7
 from services.kernel import host, telemetry
-from tests.fleet.clients import AGAIN_S, CALL_S, PATIENCE_S, Operator, table_spec
+from tests.fleet.clients import AGAIN_S, PATIENCE_S, Operator, table_spec
 from tests.fleet.running import NOT_SERVING, SERVING, Inside, inside
 
 STAKE = 4_00
@@ -54,7 +54,7 @@ async def void(dealer: Operator, round_id: str) -> None:
     request = operators.VoidRoundRequest(
         request_id=uuid7(), table_id="t1", round_id=round_id, reason=table.ROUND_REASON_EQUIPMENT
     )
-    await dealer.tables.VoidRound(request, metadata=dealer.metadata, timeout=CALL_S)
+    await dealer.tables.VoidRound(request, metadata=dealer.metadata, timeout=PATIENCE_S)
 
 
 async def test_a_lost_shoe_key_is_told_before_a_card_is_called_and_there_is_a_way_out(

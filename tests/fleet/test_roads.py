@@ -15,7 +15,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.cli.fleet import fleet
 from services.cli.uuid7 import uuid7
-from tests.fleet.clients import Operator, Partner, Servers, reason_of, table_spec
+from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers, reason_of, table_spec
 
 COLOURS = {
     rules.BACCARAT_WINNER_BANKER: roads_pb2.ROAD_COLOUR_RED,
@@ -40,7 +40,7 @@ async def play(north: Partner, dealer: Operator, number: int) -> partner.Round:
                 reason=table.ROUND_REASON_DEALER_ERROR,
             ),
             metadata=dealer.metadata,
-            timeout=10,
+            timeout=PATIENCE_S,
         )
     else:
         await dealer.close_betting(round_id)

@@ -28,7 +28,7 @@ from services.cli.main import app
 from services.cli.uuid7 import uuid7
 from services.kernel.event import Event
 from services.kernel.host import clock_us
-from tests.fleet.clients import AGAIN_S, CALL_S, PATIENCE_S
+from tests.fleet.clients import AGAIN_S, PATIENCE_S
 from tests.fleet.ledger import read_events
 from tests.fleet.load import ACCOUNTS, Crowd, crowd
 from tests.fleet.partner_wallet_process import WalletProcess, opened
@@ -39,8 +39,9 @@ PARTNER = "south"
 OPENED = 50_000_000
 HELD_S = 2.0
 """What a round may wait for a partner (docs/architecture.md)."""
-SLACK_S = 3.0
-"""For a busy machine, on top."""
+SLACK_S = 20.0
+"""For a busy machine, on top. A round that waited for a partner would wait for as long as that is
+away: until two rounds are over, which none would be."""
 Spans = Sequence[tuple[int, int]]
 """From and to, microseconds since 1970 UTC."""
 
@@ -52,7 +53,7 @@ class Orders:
         self._channel = grpc.aio.insecure_channel(running.fleet.address)
         self._stub: Any = operators_grpc.WalletOperatorServiceStub(self._channel)
         token = running.fleet.tokens["operator:sam"]
-        self._call = {"timeout": CALL_S, "metadata": (("authorization", f"Bearer {token}"),)}
+        self._call = {"timeout": PATIENCE_S, "metadata": (("authorization", f"Bearer {token}"),)}
 
     async def close(self) -> None:
         await self._channel.close()

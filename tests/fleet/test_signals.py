@@ -23,8 +23,6 @@ from tests.fleet.clients import AGAIN_S, PATIENCE_S
 ROOT = Path(__file__).parents[2]
 INFO = b'INFO {"server_id":"x","version":"2.15.1","proto":1,"max_payload":1048576}\r\n'
 """A NATS server's first words."""
-GRACE_S = 4.0
-"""By then it has ended: less than a fleet waits for its folder, and a service for its log."""
 
 
 def has_open(process: asyncio.subprocess.Process, path: Path) -> bool:
@@ -55,9 +53,10 @@ async def started(*arguments: str, **environment: str) -> AsyncIterator[asyncio.
 
 
 async def terminated(process: asyncio.subprocess.Process) -> tuple[int, str]:
-    """End it by SIGTERM; its exit code, and what it said."""
+    """End it by SIGTERM; its exit code, and what it said: whatever it waits for in vain until its
+    own time is over, it would complain of."""
     process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(GRACE_S):
+    async with asyncio.timeout(PATIENCE_S):
         said, _ = await process.communicate()
     assert process.returncode is not None
     return process.returncode, said.decode()
@@ -123,7 +122,7 @@ async def test_what_a_start_has_begun_is_undone_at_a_signal() -> None:
     stop = asyncio.Event()
     event_loop.at_signals(stop.set)
     os.kill(os.getpid(), signal.SIGINT)
-    async with asyncio.timeout(GRACE_S):
+    async with asyncio.timeout(PATIENCE_S):
         await stop.wait()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().remove_signal_handler(number)

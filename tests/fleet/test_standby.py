@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 
 from services.events import SERVICES
-from tests.fleet.clients import CALL_S, SILENCE_S
 from tests.fleet.load import Crowd, crowd
 from tests.fleet.running import Running, on_one_server
 
-WITHIN_S = 12.0
-"""Bets are confirmed again by then: some seconds, on a machine that starts processes meanwhile."""
-SILENT_S = WITHIN_S + SILENCE_S + CALL_S
-"""The same where callers must find out by silence that their front door is frozen."""
+WITHIN_S = 60.0
+"""Bets are confirmed again by then: within some seconds, but other tests run beside this one. What
+is frozen nobody starts again: only the other one can have confirmed them."""
 
 
 async def lose_one(running: Running, playing: Crowd, service: str, by: signal.Signals) -> None:
@@ -29,7 +27,7 @@ async def lose_one(running: Running, playing: Crowd, service: str, by: signal.Si
     process = leader.process
     assert process is not None
     os.kill(leader.pid, by)
-    confirmed = await playing.north.more_bets_on(1, SILENT_S if by is signal.SIGSTOP else WITHIN_S)
+    confirmed = await playing.north.more_bets_on(1, WITHIN_S)
     await playing.rounds_go_on(1)
     print(f"{leader.name:13} lost by {by.name:8} next bet confirmed after {confirmed:4.1f} s")
     if by is signal.SIGSTOP:
@@ -40,7 +38,7 @@ async def lose_one(running: Running, playing: Crowd, service: str, by: signal.Si
     await running.until_ready([leader])
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_two_of_every_service_and_either_may_be_killed(tmp_path: Path) -> None:
     async with on_one_server(tmp_path, replicas=2) as running, crowd(running, seed=5) as playing:
         for service in SERVICES:
@@ -50,7 +48,7 @@ async def test_two_of_every_service_and_either_may_be_killed(tmp_path: Path) -> 
         assert running.alarms() == []
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_nats_04_a_replica_that_was_stopped_and_resumes_does_no_harm(tmp_path: Path) -> None:
     doubled = {"table": 2, "wallet": 2, "settlement": 2}
     async with on_one_server(tmp_path, doubled) as running, crowd(running, seed=6) as playing:

@@ -250,7 +250,7 @@ class LocalCell:
         async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
             try:
-                answer = await stub.Check(request, timeout=5.0)
+                answer = await stub.Check(request, timeout=PATIENCE_S)
             except grpc.aio.AioRpcError:
                 return False
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

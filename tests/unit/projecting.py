@@ -24,7 +24,7 @@ from services.wallet.projection import WalletProjection
 from tests.postgres import PostgresServer, postgresql
 from tests.unit.projection_log import HandMadeLog
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 ALL = (TableProjection, WalletProjection, SettlementProjection, ShoeProjection)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from services.kernel import host
 from services.kernel.preflight import Preflight
+from tests.unit.projecting import WAIT_S
 
 UNKNOWN = "no server of the log tells how it is configured"
 BEHIND = "the replica on n2 is behind"
@@ -139,7 +140,7 @@ async def test_background_work_that_fails_is_told_and_begun_anew(
 
     running = asyncio.create_task(host._run(work, SimpleNamespace(), alarms))  # type: ignore[arg-type]  # it is only handed on
     try:
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(WAIT_S):
             await well.wait()
         assert alarms == [
             ("background_failed", {"why": "OSError: disk 1"}),

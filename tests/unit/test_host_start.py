@@ -29,6 +29,7 @@ from services.kernel.snapshot import SnapshotFolder
 from services.kernel.telemetry_names import LOG_READING
 from services.kernel.tokens import Caller
 from services.kernel.witness import any_witness
+from tests.unit.projecting import WAIT_S
 from tests.unit.test_host import Alarms
 from tests.unit.test_process import submit
 from tests.unit.toy import CELL, LIMITS, TABLE, open_table
@@ -156,12 +157,12 @@ async def test_while_nobody_can_tell_how_strong_the_log_is_no_bets_are_taken(
     async with started(MemoryStore(CELL, host.clock_us), tmp_path, preflight=ask) as running:
         with pytest.raises(EdgeNotReady, match="too weak: preflight failed: ValueError"):
             await submit(running.process, "turned away")
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(WAIT_S):
             while not alarms:  # noqa: ASYNC110 - raised by the clock
                 await asyncio.sleep(0.01)
         assert alarms.kinds == ["log_weak"]
         known.set()
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(WAIT_S):
             while not running.process.ready:  # noqa: ASYNC110 - readiness is no event
                 await asyncio.sleep(0.01)
         await submit(running.process, "taken")

@@ -34,7 +34,7 @@ from tests.unit.projecting import ON_BOTH, url_of
 from tests.unit.test_corrections_cell import SAM, VOID, Correcting
 
 pytestmark = ON_BOTH
-WAIT_S = 20.0
+WAIT_S = 60.0
 ROUND = "wheel-1"
 
 

@@ -15,7 +15,7 @@ from tests.unit.projection_log import HandMadeLog
 
 pytestmark = ON_BOTH
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 async def test_settlements_of_a_round(tmp_path: Path) -> None:

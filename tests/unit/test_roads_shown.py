@@ -28,7 +28,7 @@ from services.table.servicer import PartnerServicer
 from services.table.watch import LiveBets, LiveTables
 from tests.unit.fake_edge import FakeEdge, FakeQueries
 from tests.unit.front import NORTH, table_state
-from tests.unit.projecting import url_of
+from tests.unit.projecting import WAIT_S, url_of
 from tests.unit.projection_log import HandMadeLog
 
 SHOE = "t1-s1"
@@ -147,7 +147,7 @@ def hall() -> Hall:
 
 async def changes(stream: AsyncIterator[Any], count: int) -> list[partners.Round]:
     seen: list[partners.Round] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT_S):
         while len(seen) < count:
             message = await anext(stream)
             if message.HasField("round"):

@@ -26,6 +26,7 @@ from services.table.servicer import PartnerServicer
 from services.table.watch import LiveBets, LiveTables
 from tests.unit.fake_edge import FakeEdge, FakeQueries
 from tests.unit.front import NORTH, SAM, SOUTH, table_state
+from tests.unit.projecting import WAIT_S
 
 ROUND: dict[str, Any] = {"table_id": "t1", "round_id": "t1-8"}
 OPENED = tables.RoundOpened(
@@ -84,7 +85,7 @@ def hall(monkeypatch: pytest.MonkeyPatch) -> Hall:
 
 async def following(stream: AsyncIterator[Any]) -> Any:
     """The next message that is no heartbeat."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT_S):
         async for message in stream:
             if message.WhichOneof("update") != "heartbeat":
                 return message
@@ -362,7 +363,7 @@ async def test_bets_are_whose_the_answer_says_whoever_set_it_off(
 
 async def test_a_stream_that_breaks_before_its_first_bet_can_be_resumed(hall: Hall) -> None:
     hall.queries.position = hall.edge.position
-    first = await asyncio.wait_for(anext(hall.watch_bets()), timeout=1.0)
+    first = await asyncio.wait_for(anext(hall.watch_bets()), timeout=WAIT_S)
     assert first.heartbeat
     (reserved,) = hall.edge.happens(wallets.StakeReserved(**ROUND), partner="north")
     project(hall, bet(1, reserved.position.sequence))
