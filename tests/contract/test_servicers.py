@@ -28,7 +28,7 @@ from sabot.wallet.v1 import (
     wallet_service_pb2,
 )
 from services.audit.servicer import AuditServicer
-from services.kernel.call import EVERY_ROLE, MAX_WAIT_S, Access
+from services.kernel.call import EVERY_ROLE, EVERY_ROLE_AND_DEVICES, MAX_WAIT_S, Access
 from services.kernel.edge import EdgeBusy
 from services.kernel.grpc_server import Server, method_name
 from services.kernel.tokens import Caller, Role
@@ -96,8 +96,9 @@ ROLES_NAMED = {
     "BlockAccount": {Role.SUPERVISOR},
     "UnblockAccount": {Role.SUPERVISOR},
     "GetAudit": {Role.AUDITOR},
+    "NoteSeen": {Role.CONSOLE},
     "GetLiveOdds": {Role.SUPERVISOR, Role.AUDITOR},
-    "GetFloor": set(Role),
+    "GetFloor": set(EVERY_ROLE_AND_DEVICES),
     "LoadShoe": {Role.DEALER, Role.SUPERVISOR},
     "RecordCard": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
     "RecordFaceDown": {Role.DEALER, Role.SUPERVISOR, Role.DEVICE},
@@ -112,7 +113,7 @@ ROLES_NAMED = {
     "MoveConsumable": {Role.DEALER, Role.SUPERVISOR},
     "ListConsumables": set(EVERY_ROLE),
     "ListMovements": set(EVERY_ROLE),
-    "GetOrder": set(Role),
+    "GetOrder": set(EVERY_ROLE_AND_DEVICES),
     "GetTrialBalance": set(EVERY_ROLE),
     "GetExposure": set(EVERY_ROLE),
     "PreviewCorrection": {Role.SUPERVISOR, Role.AUDITOR},
