@@ -33,7 +33,16 @@ from services.kernel.streams import stream_name
 from services.kernel.telemetry_names import ALARM
 from services.kernel.tokens import create_demo_tokens
 from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers
-from tests.k8s.manifests import ROOT, Object, Workload, of_kind, rendered, workload, workloads
+from tests.k8s.manifests import (
+    ROOT,
+    Object,
+    Workload,
+    of_kind,
+    rendered,
+    replicas,
+    workload,
+    workloads,
+)
 from tests.postgres import PostgresServer, postgresql
 
 START_S = 120.0
@@ -79,7 +88,7 @@ class LocalCell:
     def plan(self) -> None:
         """Give every pod its folder and ports."""
         for one in workloads(self.objects):
-            for number in range(one.spec.get("replicas", 0)):
+            for number in range(replicas(self.objects, one)):
                 self.pods.append(Pod(one, number, self.folder / f"{one.name}-{number}"))
         wanted = [(pod, name) for pod in self.pods for name in pod.workload.ports]
         for (pod, name), port in zip(wanted, free_ports(len(wanted)), strict=True):

@@ -155,6 +155,26 @@ def workload(objects: list[Object], name: str) -> Workload:
     return found
 
 
+def replicas(objects: list[Object], one: Workload) -> int:
+    """How many pods of a workload there are to begin with; none of a Job or a CronJob."""
+    scaler = _scaler(objects, one)
+    return int(scaler["spec"]["minReplicas"] if scaler else one.spec.get("replicas", 0))
+
+
+def scaled_to(objects: list[Object], one: Workload) -> int:
+    """How many there may be; 0 where nothing scales it."""
+    scaler = _scaler(objects, one)
+    return int(scaler["spec"]["maxReplicas"]) if scaler else 0
+
+
+def _scaler(objects: list[Object], one: Workload) -> Object | None:
+    for each in of_kind(objects, "HorizontalPodAutoscaler"):
+        target = each["spec"]["scaleTargetRef"]
+        if (target["kind"], target["name"]) == (one.kind, one.name):
+            return each
+    return None
+
+
 def selects(selector: Object | None, labels: dict[str, str]) -> bool:
     """Whether a label selector takes these labels. An empty one takes all."""
     wanted = (selector or {}).get("matchLabels", {})

@@ -14,6 +14,7 @@ import jsonschema
 import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
 import pytest
 import typer.main
+import yaml
 from sqlalchemy.engine import make_url
 
 from services.cli import nats_config
@@ -23,11 +24,14 @@ from services.cli.rebuild import PROJECTIONS
 from services.console.settings import ConsoleSettings
 from services.events import SERVICES
 from services.kernel.databases import POOL, POOL_MORE
+from services.kernel.grpc_server import MAX_RUNNING
 from services.kernel.health_port import LIVE, READY
 from services.kernel.host import OPEN_STILL_S
+from services.kernel.jetstream_read import CONSUMER_SLOTS
 from services.kernel.nats_users import ADMIN, BACKUP, PROOF, cluster_users
 from services.kernel.settings import ServiceSettings
-from tests.k8s.custom_resources import CUSTOM
+from services.kernel.telemetry_names import RPCS_RUNNING
+from tests.k8s.custom_resources import SCHEMAS, validate
 from tests.k8s.manifests import (
     CELLS,
     K8S,
@@ -41,11 +45,14 @@ from tests.k8s.manifests import (
     named,
     of_kind,
     rendered,
+    replicas,
+    scaled_to,
     selects,
     services,
     workload,
     workloads,
 )
+from tests.unit.promql import problems, scraped
 
 KUBERNETES = "1.37"
 PRODUCTION = "overlays/production"
@@ -83,8 +90,8 @@ def test_it_renders_and_keeps_the_schemas_strictly(folder: str) -> None:
     objects = rendered(folder)
     assert objects
     for one in objects:
-        if one["apiVersion"] in CUSTOM:
-            jsonschema.validate(one, CUSTOM[one["apiVersion"]])
+        if (one["apiVersion"], one["kind"]) in SCHEMAS:
+            validate(one)
         else:
             kubernetes_validate.validate(one, KUBERNETES, strict=True)
     names = [(one["kind"], one["metadata"]["name"]) for one in objects]
@@ -98,12 +105,33 @@ def test_the_validation_finds_a_field_that_there_is_not() -> None:
         kubernetes_validate.validate(one, KUBERNETES, strict=True)
 
 
-def test_the_validation_of_the_database_finds_them_too() -> None:
-    for wrong in ({"instance": 2}, {"instances": "2"}, {"bootstrap": {"initdb": {"db": "sabot"}}}):
-        cluster = named(rendered(PRODUCTION), "Cluster", "postgres")
-        cluster["spec"] |= wrong
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(cluster, CUSTOM[cluster["apiVersion"]])
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong"),
+    [
+        ("Cluster", "postgres", {"instance": 2}),
+        ("Cluster", "postgres", {"instances": "2"}),
+        ("Cluster", "postgres", {"bootstrap": {"initdb": {"db": "sabot"}}}),
+        ("Cluster", "postgres", {"resources": {"limit": {"memory": "1Gi"}}}),
+        ("Gateway", "partners", {"gatewayClassname": "partners"}),
+        ("Gateway", "partners", {"listeners": [{"name": "calls", "port": 443}]}),
+        ("GRPCRoute", "partners", {"hostnames": ["Sabot_example"]}),
+        ("GRPCRoute", "partners", {"rules": [{"matches": [{"method": {"type": "Prefix"}}]}]}),
+        ("BackendTLSPolicy", "front", {"validation": {"host": "front"}}),
+    ],
+)
+def test_the_validation_of_custom_resources_finds_them_too(
+    kind: str, name: str, wrong: Object
+) -> None:
+    one = named(rendered(PRODUCTION), kind, name)
+    validate(one)
+    one["spec"] |= wrong
+    with pytest.raises(jsonschema.ValidationError):
+        validate(one)
+
+
+def test_every_schema_is_of_a_kind_that_is_used() -> None:
+    used = {(one["apiVersion"], one["kind"]) for one in rendered(PRODUCTION)}
+    assert used >= SCHEMAS.keys()
 
 
 def test_every_component_overlay_and_folder_is_rendered_and_told_of() -> None:
@@ -186,7 +214,7 @@ def test_every_service_runs_twice_and_is_spread_and_not_evicted_whole(folder: st
     for one in workloads(objects):
         if one.kind != "StatefulSet":
             continue
-        assert one.spec["replicas"] == (3 if one.name == "nats" else 2)
+        assert replicas(objects, one) == (3 if one.name == "nats" else 2)
         assert one.spec["podManagementPolicy"] == "Parallel"
         assert selects(one.spec["selector"], one.labels)
         (budget,) = [each for each in budgets if selects(each["spec"]["selector"], one.labels)]
@@ -281,7 +309,7 @@ def test_calls_about_accounts_find_the_wallets_and_addresses_are_those_of_servic
         for port in one["spec"]["ports"]:
             assert target.ports[port["targetPort"]] == port["port"]
     servers = workload(objects, "nats")
-    hosts = [f"nats-{number}.nats" for number in range(servers.spec["replicas"])]
+    hosts = [f"nats-{number}.nats" for number in range(replicas(objects, servers))]
     for each in services(objects):
         urls = [f"nats://{host}:{servers.ports['client']}" for host in hosts]
         assert each.env["SABOT_NATS_URL"] == ",".join(urls)
@@ -295,7 +323,7 @@ def test_the_console_is_told_what_it_reads_and_where_every_service_is(
     objects = rendered(PRODUCTION)
     one = workload(objects, "console")
     assert one.container["command"] == ["python", "-m", "services.console"]
-    assert one.spec["replicas"] == 1, "sessions are the process's own"
+    assert replicas(objects, one) == 1, "sessions are the process's own"
     own = {f"SABOT_CONSOLE_{name}".upper() for name in ConsoleSettings.model_fields}
     assert one.env.keys() <= VARIABLES | own
     for name, value in one.env.items():
@@ -394,6 +422,70 @@ def test_two_servers_of_production_never_share_a_node() -> None:
     assert spread[0]["whenUnsatisfiable"] == "DoNotSchedule"
 
 
+# ---- the front door -----------------------------------------------------------------------------
+
+
+def test_the_front_door_alone_is_scaled_and_by_what_it_can_be_short_of() -> None:
+    objects = rendered(PRODUCTION)
+    (scaler,) = of_kind(objects, "HorizontalPodAutoscaler")
+    target = scaler["spec"]["scaleTargetRef"]
+    door = workload(objects, "table")
+    assert (target["kind"], target["name"]) == (door.kind, door.name)
+    assert target["apiVersion"] == door.object["apiVersion"]
+    assert "replicas" not in door.spec, "a release would undo what the autoscaler said"
+    by_name = {one["type"]: one for one in scaler["spec"]["metrics"]}
+    assert by_name.keys() == {"Resource", "Pods"}
+    share = by_name["Resource"]["resource"]
+    assert share["name"] in door.container["resources"]["requests"]
+    assert share["target"]["averageUtilization"] < 100
+    calls = by_name["Pods"]["pods"]
+    assert calls["metric"]["name"] == RPCS_RUNNING.name
+    assert int(calls["target"]["averageValue"]) <= MAX_RUNNING / 2
+    assert "metrics" in door.ports, "what it is scaled by can be read"
+    # Each replica reads through connections of its own, a rolling release through one more.
+    assert scaled_to(objects, door) + 1 <= CONSUMER_SLOTS / 2
+
+
+def test_the_adapter_serves_what_the_autoscaler_asks_for() -> None:
+    (rule,) = yaml.safe_load((ROOT / "deploy/prometheus/adapter.yml").read_text())["rules"]
+    (scaler,) = of_kind(rendered(PRODUCTION), "HorizontalPodAutoscaler")
+    asked = [one["pods"]["metric"]["name"] for one in scaler["spec"]["metrics"] if "pods" in one]
+    assert [rule["name"]["as"]] == asked
+    query = rule["seriesQuery"]
+    assert problems(query, scraped()) == []
+    assert query.startswith(f'{asked[0]}{{job="sabot"')
+
+
+def test_partners_reach_the_calls_of_their_guides_over_tls_and_no_operator_s() -> None:
+    objects = rendered(PRODUCTION)
+    gateway, route = named(objects, "Gateway", "partners"), named(objects, "GRPCRoute", "partners")
+    (listener,) = gateway["spec"]["listeners"]
+    assert (listener["protocol"], listener["tls"]["mode"]) == ("HTTPS", "Terminate")
+    (parent,) = route["spec"]["parentRefs"]
+    assert (parent["name"], parent["sectionName"]) == ("partners", listener["name"])
+    assert route["spec"]["hostnames"] == [listener["hostname"]]
+    (rule,) = route["spec"]["rules"]
+    routed = {match["method"]["service"] for match in rule["matches"]}
+    assert all(match["method"].keys() == {"type", "service"} for match in rule["matches"])
+    served = {
+        f"{package}.{name}"
+        for path in (ROOT / "protos/sabot").rglob("*.proto")
+        for package in re.findall(r"^package ([\w.]+);", path.read_text(), re.MULTILINE)
+        for name in re.findall(r"^service (\w+)", path.read_text(), re.MULTILINE)
+        if package != "sabot.partnerwallet.v1"  # partners serve that one
+    }
+    guides = " ".join(path.read_text() for path in (ROOT / "docs/partners").glob("*.md"))
+    assert routed == {one for one in served if re.search(rf"\b{one.split('.')[-1]}\b", guides)}
+    (backend,) = rule["backendRefs"]
+    front = named(objects, "Service", backend["name"])["spec"]
+    assert backend["port"] in {port["port"] for port in front["ports"]}
+    policy = named(objects, "BackendTLSPolicy", "front")["spec"]
+    assert [one["name"] for one in policy["targetRefs"]] == [backend["name"]]
+    namespace = gateway["metadata"]["namespace"]
+    assert policy["validation"]["hostname"] == f"{backend['name']}.{namespace}"
+    assert "SABOT_TLS_CERTIFICATE" in workload(objects, "table").env
+
+
 # ---- the database ------------------------------------------------------------------------------
 
 
@@ -414,7 +506,7 @@ def test_projections_are_where_the_database_s_operator_puts_it() -> None:
             )
             password = Path(one.env["SABOT_DATABASE_PASSWORD_FILE"])
             assert one.secrets()[str(password.parent)] == f"{cluster['metadata']['name']}-app"
-            holders[one.name] = one.spec["replicas"]
+            holders[one.name] = max(replicas(objects, one), scaled_to(objects, one))
     assert holders.keys() == PROJECTIONS.keys()
     room = int(cluster["spec"]["postgresql"]["parameters"]["max_connections"])
     # While a release rolls one more is there of each; the operator keeps some for itself.
@@ -450,7 +542,7 @@ def test_jobs_apply_the_stream_s_definition_with_room_that_the_servers_have(
     assert told["user"] == ADMIN
     assert kept.secrets() == {"/run/secrets/nats": f"nats-{ADMIN}"}
     nats = workload(objects, "nats")
-    assert told["replicas"] == nats.spec["replicas"]
+    assert told["replicas"] == replicas(objects, nats)
     assert told["nats_url"] == workload(objects, "table").env["SABOT_NATS_URL"]
     (claim,) = nats.spec["volumeClaimTemplates"]
     volume = amount(claim["spec"]["resources"]["requests"]["storage"])
@@ -557,6 +649,16 @@ def test_without_policies_everything_may_talk_to_everything() -> None:
 # ---- secrets -----------------------------------------------------------------------------------
 
 
+def of_gateways(objects: list[Object]) -> dict[str, str]:
+    """Gateways by the Secrets that they have their certificates of."""
+    return {
+        each["name"]: f"the gateway {one['metadata']['name']}"
+        for one in of_kind(objects, "Gateway")
+        for listener in one["spec"]["listeners"]
+        for each in listener["tls"]["certificateRefs"]
+    }
+
+
 def test_the_operator_s_guide_tells_of_every_secret_and_of_no_other() -> None:
     used = set()
     for folder in RENDERED:
@@ -565,6 +667,7 @@ def test_the_operator_s_guide_tells_of_every_secret_and_of_no_other() -> None:
             for volume in one.mounts().values():
                 sources = volume.get("projected", {}).get("sources", [])
                 used |= {each["secret"]["name"] for each in sources if "secret" in each}
+        used |= set(of_gateways(rendered(folder)))
     guide = (ROOT / "docs" / "operations.md").read_text()
     assert set(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == used
     assert not any(of_kind(rendered(folder), "Secret") for folder in RENDERED), "none in the tree"
@@ -591,6 +694,8 @@ def test_the_guide_s_table_names_the_keys_and_the_holders() -> None:
             if secret is not None:
                 read.setdefault(secret, set()).add(path.name)
                 holders.setdefault(secret, set()).add(one.name)
+    for secret, gateway in of_gateways(objects).items():
+        read[secret], holders[secret] = {"tls.crt", "tls.key"}, {gateway}
     assert {secret: keys for secret, (keys, _) in told.items()} == read
     for secret, (_, who) in told.items():
         named_there = set(SERVICES) if who == "every service" else set(who.split(", "))
