@@ -84,15 +84,22 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, OSError | PoolTimeoutError | sqlite3.OperationalError)
 
 
-def open_engine(url: str | URL, *, busy_ms: int = BUSY_MS) -> AsyncEngine:
+def open_engine(
+    url: str | URL,
+    *,
+    busy_ms: int = BUSY_MS,
+    pool: int = POOL + POOL_MORE,
+    answer_s: float | None = None,
+) -> AsyncEngine:
     """An engine for `sqlite+aiosqlite:///…` or `postgresql+asyncpg://…`. It connects when used.
 
     At PostgreSQL `?schema=name` says where the tables are: services share a database and nothing
-    in it."""
+    in it. `pool`: connections at most; `answer_s`: how long a statement may take, seconds
+    (COMMAND_S)."""
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _open_sqlite(parsed, busy_ms)
-    return _open_postgresql(parsed)
+    return _open_postgresql(parsed, pool, COMMAND_S if answer_s is None else answer_s)
 
 
 def schema_of(url: str | URL) -> str:
@@ -109,18 +116,18 @@ def reading(engine: AsyncEngine) -> AsyncEngine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _open_postgresql(url: URL) -> AsyncEngine:
+def _open_postgresql(url: URL, pool: int, answer_s: float) -> AsyncEngine:
     schema = schema_of(url)
     settings = {"application_name": f"sabot {schema}".strip()}
     if schema:
         settings["search_path"] = schema
     return create_async_engine(
         url.difference_update_query(["schema"]),
-        pool_size=POOL,
-        max_overflow=POOL_MORE,
+        pool_size=min(POOL, pool),
+        max_overflow=max(0, pool - POOL),
         connect_args={
             "timeout": CONNECT_S,
-            "command_timeout": COMMAND_S,
+            "command_timeout": answer_s,
             "server_settings": settings,
         },
     )

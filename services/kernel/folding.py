@@ -159,16 +159,20 @@ class Folding:
         return all(snapshot_set.name_of(service) in self._snapshots_named for service in services)
 
     async def recover(
-        self, last: int, noted: Witnessed | None, hear: Callable[[ReadEntry], None]
+        self, last: int, noted: Sequence[Witnessed], hear: Callable[[ReadEntry], None]
     ) -> None:
-        """Fold up to entry `last`. `noted`: what this process had read before; `hear`: told of each
-        entry. Raises LogBroken where the log is not what it was."""
-        if noted and last < noted.sequence:
+        """Fold up to entry `last`. `noted`: what this process and others had read before; `hear`:
+        told of each entry. Raises LogBroken where the log is not what it was."""
+        furthest = max((one.sequence for one in noted), default=0)
+        if last < furthest:
             raise LogBroken(
                 last + 1,
-                f"missing: this process has read up to entry {noted.sequence}, the log ends at "
-                f"{last}",
+                f"missing: it was read up to entry {furthest} before, the log ends at {last}",
             )
+        heads: dict[int, set[bytes]] = {}
+        for one in noted:
+            heads.setdefault(one.sequence, set()).add(one.head)
+        no_heads: set[bytes] = set()
         self._observers_lost.clear()
         window = Window(list(self.replicas.values()))
 
@@ -179,9 +183,9 @@ class Folding:
         window.on_fed = fed
         async for entries in entries_until(self._log, self.reader, last):
             for entry in entries:
-                if noted and entry.sequence == noted.sequence and entry.head != noted.head:
+                if not heads.get(entry.sequence, no_heads) <= {entry.head}:
                     raise LogBroken(
-                        entry.sequence, "its chain hash is not the one that this process has read"
+                        entry.sequence, "its chain hash is not the one that was read before"
                     )
                 try:
                     window.push(entry, _now())

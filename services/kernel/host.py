@@ -22,6 +22,7 @@ from sabot.log.v1 import events_pb2
 from services.kernel import telemetry
 from services.kernel.accepted import Accepted, read_accepted, write_accepted
 from services.kernel.call_witness import CallWitness
+from services.kernel.database_witness import DatabaseWitness
 from services.kernel.edge import NotTaken, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event
@@ -33,7 +34,7 @@ from services.kernel.notices import Notices
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
 from services.kernel.process import EntryListener, Process
-from services.kernel.projection_places import projection_url
+from services.kernel.projection_places import projection_url, witness_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector, ReadEvents
 from services.kernel.reader import LogReader, ReaderState
@@ -49,7 +50,7 @@ from services.kernel.telemetry_names import (
     SHELL_PROBLEMS,
     AlarmKind,
 )
-from services.kernel.witness import FileWitness, any_witness
+from services.kernel.witness import FileWitness, Witnessed, any_witness
 
 PREFLIGHT_EVERY_S = 5.0
 """How often the servers are asked whether the log is still as durable as it must be."""
@@ -75,6 +76,8 @@ ACCEPTED = "accepted"
 """The name of the task that does."""
 ACCEPTED_EVERY_S = 1.0
 """Between attempts to log what an operator has accepted."""
+EVERY_SERVICE = "fleet"
+"""In the database, whose witness a process of all services notes."""
 NO_WITNESS = (
     "the log is not new, and nothing here remembers how far it was read: had it lost its end, "
     "nobody would know; from now on it is noted again"
@@ -129,6 +132,7 @@ class Host:
     port: int
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     witness: FileWitness | None = None
+    shared: DatabaseWitness | None = None
     listeners: Sequence[CaughtUp] = ()
     watch: Watch = field(default_factory=Watch)
 
@@ -151,6 +155,8 @@ class Host:
             await projector.close()
         for listener in self.listeners:
             listener.close()
+        if self.shared is not None:
+            await self.shared.close()
         if self.witness is not None:
             self.witness.close()
         await asyncio.to_thread(self.watch.tracing.close)
@@ -216,27 +222,24 @@ async def start(
     witnessed = any_witness(witness.path.parent)
     projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
     listeners = [listener for part in parts for listener in part.listeners]
+    shared = _shared_witness(parts, process, log, types, settings, accepted, alarms)
     strength = Strength(preflight, alarms)
     process.weak = await strength.look()
     try:
-        snapshots = SnapshotFolder(settings.data / "snapshots")
-        for listener in listeners:
-            await listener.catch_up(events_of(log, types, accepted.entries, snapshots))
-            process.add_listener(listener)
-        last = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
-        telling = asyncio.create_task(_tell_reading(process, last))
-        try:
-            await process.start(snapshots.sets())
-        finally:
-            telling.cancel()
+        remembered = await _read_log(process, types, listeners, shared, settings, accepted)
     except BaseException:
         await process.stop()
         for projector in projectors.values():
             await projector.close()
         for listener in listeners:
             listener.close()
+        if shared is not None:
+            await shared.close()
         raise
-    if not witnessed and process.position.sequence:
+    if shared is not None:
+        shared.start()
+    # Where the database does not tell, it has said so already.
+    if not witnessed and not remembered and remembered is not None and process.position.sequence:
         alarms("witness_missing", {"folder": str(witness.path.parent), "why": NO_WITNESS})
     server = Server(tokens, watch=watch, probed=probed)
     for part in parts:
@@ -252,7 +255,14 @@ async def start(
         metrics.serve(settings.host, settings.metrics_port)
     await server.start()
     host = Host(
-        process, server, projectors, port, witness=witness, listeners=listeners, watch=watch
+        process,
+        server,
+        projectors,
+        port,
+        witness=witness,
+        shared=shared,
+        listeners=listeners,
+        watch=watch,
     )
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
@@ -278,6 +288,34 @@ def _told_by(parts: Sequence[Parts]) -> tuple[Notices, list[Shell]]:
             return part.notices, shells
     notices = Notices(clock_us)
     return notices, [*shells, CallWitness(parts[0].core.service, notices)]
+
+
+async def _read_log(
+    process: Process,
+    types: EventTypes,
+    listeners: Sequence[CaughtUp],
+    shared: DatabaseWitness | None,
+    settings: ServiceSettings,
+    accepted: Accepted,
+) -> Sequence[Witnessed] | None:
+    """Read the log to its end; what was remembered of it in the database, None where that does not
+    tell. Raises LogBroken and LogUnavailable."""
+    log = process.log
+    snapshots = SnapshotFolder(settings.data / "snapshots")
+    for listener in listeners:
+        await listener.catch_up(events_of(log, types, accepted.entries, snapshots))
+        process.add_listener(listener)
+    remembered: Sequence[Witnessed] | None = ()
+    if shared is not None:
+        remembered = await shared.remembered()
+        process.add_listener(shared)
+    last = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
+    telling = asyncio.create_task(_tell_reading(process, last))
+    try:
+        await process.start(snapshots.sets(), remembered or ())
+    finally:
+        telling.cancel()
+    return remembered
 
 
 async def _tell_reading(process: Process, last: int) -> None:
@@ -350,6 +388,29 @@ async def _projectors(
         await projector.start()
         process.add_listener(projector)
     return projectors
+
+
+def _shared_witness(
+    parts: Sequence[Parts],
+    process: Process,
+    log: Log,
+    types: EventTypes,
+    settings: ServiceSettings,
+    accepted: Accepted,
+    alarms: _Alarms,
+) -> DatabaseWitness | None:
+    """What remembers in the database how far this service has read; None without a database."""
+    url = witness_url(settings)
+    if url is None:
+        return None
+    return DatabaseWitness(
+        url,
+        parts[0].core.service if len(parts) == 1 else EVERY_SERVICE,
+        log,
+        events_of(log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")),
+        alarm=alarms,
+        on_broken=process.halt,
+    )
 
 
 def _projection_stopped(alarms: _Alarms, service: str, error: Exception) -> None:

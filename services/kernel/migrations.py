@@ -52,10 +52,12 @@ def upgrade_connection(connection: Connection, package: str) -> None:
 
     Raises alembic.util.CommandError where the database has a schema that this build does not know.
     """
+    script = scripts(package)
+    if _heads(connection) == set(script.get_heads()):
+        return
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         _make_schema(connection)
-    script = scripts(package)
 
     def steps(revision: Any, _context: MigrationContext) -> Any:  # Any: Alembic's own are untyped
         return script._upgrade_revs("head", revision)  # noqa: SLF001  # as Alembic's command does
@@ -63,6 +65,11 @@ def upgrade_connection(connection: Connection, package: str) -> None:
     context = MigrationContext.configure(connection, opts={"fn": steps})
     with Operations.context(context):
         context.run_migrations()
+
+
+def _heads(connection: Connection) -> set[str]:
+    """The revisions that a database stands at; none where it is empty."""
+    return set(MigrationContext.configure(connection).get_current_heads())
 
 
 def _make_schema(connection: Connection) -> None:

@@ -146,15 +146,19 @@ class Process:
 
     # ---- life ----------------------------------------------------------------------------------
 
-    async def start(self, snapshots: Sequence[SnapshotSet] = ()) -> None:
+    async def start(
+        self, snapshots: Sequence[SnapshotSet] = (), remembered: Sequence[Witnessed] = ()
+    ) -> None:
         """Fold the log to its head and begin to take part. The first of `snapshots` is the start
-        that can be used: of every service here, of its schema, and named in the log.
+        that can be used: of every service here, of its schema, and named in the log. `remembered`:
+        what others have read of the log.
 
         Raises LogBroken where the log is not what it was, LogUnavailable where it cannot be
         read."""
         self.stopped = asyncio.get_running_loop().create_future()
-        last = (await self.log.info(wait_s=5.0)).last_sequence
-        noted = self._witness.read() if self._witness else None
+        own = self._witness.read() if self._witness else None
+        noted = [*([own] if own else []), *remembered]
+        last = await self._last_sequence(max((one.sequence for one in noted), default=0))
         for snapshot_set in (*snapshots, None):
             if await self._recovered(snapshot_set, last, noted):
                 break
@@ -168,8 +172,18 @@ class Process:
         if self._has_shells:
             self._tasks.spawn("shells", self._shells.run())
 
+    async def _last_sequence(self, noted: int) -> int:
+        """Where the log ends. A new leader may answer before it has caught up; a log that was cut
+        stays short of what was noted."""
+        for _ in range(CUT_AFTER_ANSWERS):
+            last = (await self.log.info(wait_s=5.0)).last_sequence
+            if last >= noted:
+                break
+            await asyncio.sleep(INFO_EVERY_S)
+        return last
+
     async def _recovered(
-        self, snapshot_set: SnapshotSet | None, last: int, noted: Witnessed | None
+        self, snapshot_set: SnapshotSet | None, last: int, noted: Sequence[Witnessed]
     ) -> bool:
         """Fold the log from a snapshot or from nothing; whether that start stands."""
         if not self.folding.begin_from(snapshot_set, last):
@@ -510,6 +524,10 @@ class Process:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def halt(self, broken: LogBroken) -> None:
+        """Stop: somebody beside the process found that the log is not what it was."""
+        self._halt(broken)
 
     def _halted(self) -> bool:
         return self.stopped is not None and self.stopped.done()

@@ -1,4 +1,5 @@
-"""Where projections are kept: a schema of PostgreSQL, or a file, for each service of a cell."""
+"""Where projections are kept: a schema of PostgreSQL, or a file, for each service of a cell; and
+where witnesses are, beside them in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,18 +9,33 @@ from sqlalchemy.engine import URL, make_url
 
 from services.kernel.settings import ServiceSettings
 
+WITNESS = "witness"
+"""In a schema's name, where a service's stands; no service is called so."""
+
 
 def projection_url(settings: ServiceSettings, service: str, *, process: str = "") -> URL:
     """The database of a service's projection, as the process of this name uses it.
 
     Raises OSError where the password's file cannot be read."""
-    given = settings.database_url.get_secret_value()
-    if not given:
+    if not settings.database_url.get_secret_value():
         return sqlite_url(settings.data, database_name(process or service, service))
-    url = make_url(given)
+    return _schema_url(settings, service)
+
+
+def witness_url(settings: ServiceSettings) -> URL | None:
+    """Where what services have read of the log is noted; None where only files remember it.
+
+    Raises OSError where the password's file cannot be read."""
+    if not settings.database_url.get_secret_value():
+        return None
+    return _schema_url(settings, WITNESS)
+
+
+def _schema_url(settings: ServiceSettings, named: str) -> URL:
+    url = make_url(settings.database_url.get_secret_value())
     if settings.database_password_file is not None:
         url = url.set(password=settings.database_password_file.read_text().strip())
-    return url.update_query_dict({"schema": schema_name(settings.cell, service)})
+    return url.update_query_dict({"schema": schema_name(settings.cell, named)})
 
 
 def schema_name(cell: str, service: str) -> str:

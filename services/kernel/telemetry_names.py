@@ -209,6 +209,7 @@ AlarmKind = Literal[
     "snapshot_unknown",
     "snapshot_unusable",
     "suspension_escalated",
+    "witness_away",
     "witness_missing",
 ]
 ALARM_KINDS: tuple[AlarmKind, ...] = get_args(AlarmKind)

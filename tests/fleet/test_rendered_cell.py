@@ -14,7 +14,7 @@ from services.cli import verify_export
 from services.cli.rebuild import PROJECTIONS
 from services.cli.replay import verify
 from services.events import SERVICES
-from services.kernel.projection_places import schema_name
+from services.kernel.projection_places import WITNESS, schema_name
 from tests.fleet.clients import Partner
 from tests.fleet.ledger import Ledger, read_events
 from tests.fleet.load import crowd
@@ -80,6 +80,8 @@ async def proven(cell: LocalCell, partners: Mapping[str, Partner]) -> None:
     assert cell.database is not None
     schemas = cell.database.sql("SELECT nspname FROM pg_namespace", "sabot")
     assert {schema_name(CELL, service) for service in PROJECTIONS} <= set(schemas)
+    rows = cell.database.sql(f"SELECT service FROM {schema_name(CELL, WITNESS)}.witnesses", "sabot")  # noqa: S608 - ours
+    assert sorted(rows) == sorted(SERVICES), "so new pods knew how far the log was read"
     connections = "pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE usename = 'sabot'"
     assert cell.database.sql(f"SELECT bool_and(ssl) FROM {connections}") == ["t"]  # noqa: S608 - ours
 

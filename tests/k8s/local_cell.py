@@ -45,8 +45,8 @@ from tests.k8s.manifests import (
 )
 from tests.postgres import PostgresServer, postgresql
 
-START_S = 120.0
-"""For fourteen processes at once on a small machine."""
+START_S = 240.0
+"""For fourteen processes at once on a small machine that runs other tests too."""
 PROBE_PAUSE_S = 0.1
 CELL = "main"
 
@@ -56,15 +56,11 @@ class Pod:
     """One replica."""
 
     workload: Workload
-    number: int
+    name: str
     folder: Path
-    ports: dict[str, int] = field(default_factory=dict[str, int])
+    ports: dict[str, int]
     """Of this machine, by name."""
     process: Process | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.workload.name}-{self.number}"
 
 
 @dataclass
@@ -74,6 +70,11 @@ class LocalCell:
     folder: Path
     objects: list[Object]
     pods: list[Pod] = field(default_factory=list[Pod])
+    gone: list[Pod] = field(default_factory=list[Pod])
+    """Those that were replaced."""
+    places: dict[str, list[dict[str, int]]] = field(default_factory=dict[str, list[dict[str, int]]])
+    """Ports by workload, for as many pods as there may be of it at once. They stand for what
+    Kubernetes does with a Service's addresses: who calls knows all of them."""
     tokens: dict[str, str] = field(default_factory=dict[str, str])
     authority: trustme.CA = field(default_factory=trustme.CA)
     servers: list[Servers] = field(default_factory=list[Servers])
@@ -88,11 +89,24 @@ class LocalCell:
     def plan(self) -> None:
         """Give every pod its folder and ports."""
         for one in workloads(self.objects):
-            for number in range(replicas(self.objects, one)):
-                self.pods.append(Pod(one, number, self.folder / f"{one.name}-{number}"))
-        wanted = [(pod, name) for pod in self.pods for name in pod.workload.ports]
-        for (pod, name), port in zip(wanted, free_ports(len(wanted)), strict=True):
-            pod.ports[name] = port
+            wanted = replicas(self.objects, one)
+            count = wanted + one.surge
+            ports = iter(free_ports(count * len(one.ports)))
+            self.places[one.name] = [
+                {name: next(ports) for name in one.ports} for _ in range(count)
+            ]
+            for _ in range(wanted):
+                self.add(one)
+
+    def add(self, one: Workload) -> Pod:
+        """One more pod of a workload, with a name and a folder that no other has had."""
+        taken = [pod.ports for pod in self.of(one.name)]
+        ports = next(place for place in self.places[one.name] if place not in taken)
+        number = sum(pod.workload.name == one.name for pod in (*self.pods, *self.gone))
+        name = f"{one.name}-{number}" if one.kind == "StatefulSet" else f"{one.name}-5f7c-{number}"
+        pod = Pod(one, name, self.folder / name, ports)
+        self.pods.append(pod)
+        return pod
 
     def make_secrets(self) -> None:
         """As docs/operations.md says, by the commands that it names."""
@@ -145,7 +159,7 @@ class LocalCell:
             for name, port in server.workload.ports.items():
                 text = text.replace(f"{server.name}.nats:{port}", f"{HOST}:{server.ports[name]}")
         for service in ("wallet", "limits"):
-            behind = ",".join(f"{HOST}:{one.ports['calls']}" for one in self.of(service))
+            behind = ",".join(f"{HOST}:{place['calls']}" for place in self.places[service])
             text = text.replace(f"dns:///{service}:7400", f"ipv4:{behind}")
         if self.database is not None:
             text = text.replace("postgres-rw:5432", f"{HOST}:{self.database.port}")
@@ -265,18 +279,27 @@ class LocalCell:
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def roll(self, name: str) -> list[int]:
-        """Replace every replica of a service, one after the other; their exit codes."""
+        """Replace every replica of a service, one after the other, by a new pod that is ready
+        before the old one goes; exit codes of the old ones."""
         codes = []
-        for pod in reversed(self.of(name)):
-            codes.append(await self.stop(pod))
-            await self.start(pod)
-            await self.until(pod, "readinessProbe")
+        for old in self.of(name):
+            new = self.add(old.workload)
+            await self.start(new)
+            await self.until(new, "readinessProbe")
+            codes.append(await self.remove(old))
         return codes
+
+    async def remove(self, pod: Pod) -> int:
+        """End a pod for good; its exit code."""
+        code = await self.stop(pod)
+        self.pods.remove(pod)
+        self.gone.append(pod)
+        return code
 
     def alarms(self) -> set[str]:
         """What kinds of alarms the services raised."""
         found = set()
-        for pod in self.pods:
+        for pod in (*self.pods, *self.gone):
             if pod.workload.is_service:
                 for line in (pod.folder / "log").read_text().splitlines():
                     fact = json.loads(line) if line.startswith("{") else {}
@@ -289,7 +312,7 @@ class LocalCell:
     def _front(self) -> Servers:
         root = self.authority.cert_pem.bytes()
         made = Servers(
-            *(f"{HOST}:{pod.ports['calls']}" for pod in self.of("table")),
+            *(f"{HOST}:{place['calls']}" for place in self.places["table"]),
             credentials=grpc.ssl_channel_credentials(root),
         )
         self.servers.append(made)

@@ -76,6 +76,12 @@ class Workload:
         return found
 
     @property
+    def surge(self) -> int:
+        """How many more pods there may be while a release rolls."""
+        strategy: Object = self.spec.get("strategy", {})
+        return int(strategy.get("rollingUpdate", {}).get("maxSurge", 0))
+
+    @property
     def labels(self) -> dict[str, str]:
         found: dict[str, str] = self.template["metadata"]["labels"]
         return found
@@ -120,6 +126,10 @@ class Workload:
             one["mountPath"]: (volumes | claims)[one["name"]]
             for one in self.container.get("volumeMounts", [])
         }
+
+    def scratch(self) -> list[Object]:
+        """Volumes that go with the pod."""
+        return [volume for volume in self.mounts().values() if "emptyDir" in volume]
 
     def secrets(self) -> dict[str, str]:
         """Names of Secrets by where they are mounted."""

@@ -23,6 +23,7 @@ from services.cli.prove import LEAVE_WITHIN_S
 from services.cli.rebuild import PROJECTIONS
 from services.console.settings import ConsoleSettings
 from services.events import SERVICES
+from services.kernel.database_witness import POOL as WITNESS_POOL
 from services.kernel.databases import POOL, POOL_MORE
 from services.kernel.grpc_server import MAX_RUNNING
 from services.kernel.health_port import LIVE, READY
@@ -211,11 +212,8 @@ def test_every_service_runs_twice_and_is_spread_and_not_evicted_whole(folder: st
     objects = rendered(folder)
     assert sorted(one.name for one in services(objects)) == sorted(SERVICES)
     budgets = of_kind(objects, "PodDisruptionBudget")
-    for one in workloads(objects):
-        if one.kind != "StatefulSet":
-            continue
+    for one in [*services(objects), workload(objects, "nats")]:
         assert replicas(objects, one) == (3 if one.name == "nats" else 2)
-        assert one.spec["podManagementPolicy"] == "Parallel"
         assert selects(one.spec["selector"], one.labels)
         (budget,) = [each for each in budgets if selects(each["spec"]["selector"], one.labels)]
         assert budget["spec"]["maxUnavailable"] == 1
@@ -227,11 +225,27 @@ def test_every_service_runs_twice_and_is_spread_and_not_evicted_whole(folder: st
         for other in workloads(objects):
             chosen = [selects(each["labelSelector"], other.labels) for each in spread]
             assert chosen == [other.name == one.name] * 2
-        headless = named(objects, "Service", one.spec["serviceName"])
-        assert headless["spec"]["clusterIP"] == "None"
-        claims = [each["metadata"]["name"] for each in one.spec["volumeClaimTemplates"]]
-        assert claims == ["data"], "a replica's memory outlives its pod"
-        assert "data" in one.mounts()["/data"]["metadata"]["name"]
+        assert named(objects, "Service", one.name)["spec"]["clusterIP"] == "None"
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_a_service_keeps_nothing_that_its_pod_could_lose(folder: str) -> None:
+    """A Deployment, whose folder goes with the pod; the log's servers keep theirs."""
+    objects = rendered(folder)
+    for one in services(objects):
+        assert one.kind == "Deployment"
+        assert one.spec["strategy"] == {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        room = [amount(each["emptyDir"]["sizeLimit"]) for each in one.scratch()]
+        assert len(room) == 2, "its data folder, and for whatever is temporary"
+        assert sum(room) <= amount(one.container["resources"]["limits"]["ephemeral-storage"])
+        assert "emptyDir" in one.mounts()[one.env["SABOT_DATA"]]
+    nats = workload(objects, "nats")
+    assert nats.kind == "StatefulSet"
+    assert nats.spec["podManagementPolicy"] == "Parallel", "one alone has no majority"
+    assert nats.spec["serviceName"] == "nats"
+    (claim,) = nats.spec["volumeClaimTemplates"]
+    assert nats.mounts()["/data"] is claim
+    assert set(nats.spec["persistentVolumeClaimRetentionPolicy"].values()) == {"Retain"}
 
 
 # ---- what they tell services -------------------------------------------------------------------
@@ -489,28 +503,28 @@ def test_partners_reach_the_calls_of_their_guides_over_tls_and_no_operator_s() -
 # ---- the database ------------------------------------------------------------------------------
 
 
-def test_projections_are_where_the_database_s_operator_puts_it() -> None:
+def test_projections_and_witnesses_are_where_the_database_s_operator_puts_it() -> None:
     """It makes Services `NAME-rw` and a Secret `NAME-app` with the owner's password."""
     objects = rendered(PRODUCTION)
     cluster = named(objects, "Cluster", "postgres")
     made = cluster["spec"]["bootstrap"]["initdb"]
-    holders = {}
+    wanted_of = {}
     for one in services(objects):
-        if "SABOT_DATABASE_URL" in one.env:
-            url = make_url(one.env["SABOT_DATABASE_URL"])
-            assert (url.username, url.host, url.port, url.database) == (
-                made["owner"],
-                f"{cluster['metadata']['name']}-rw",
-                DatabasePods(cluster).ports["postgresql"],
-                made["database"],
-            )
-            password = Path(one.env["SABOT_DATABASE_PASSWORD_FILE"])
-            assert one.secrets()[str(password.parent)] == f"{cluster['metadata']['name']}-app"
-            holders[one.name] = max(replicas(objects, one), scaled_to(objects, one))
-    assert holders.keys() == PROJECTIONS.keys()
+        url = make_url(one.env["SABOT_DATABASE_URL"])
+        assert (url.username, url.host, url.port, url.database) == (
+            made["owner"],
+            f"{cluster['metadata']['name']}-rw",
+            DatabasePods(cluster).ports["postgresql"],
+            made["database"],
+        )
+        password = Path(one.env["SABOT_DATABASE_PASSWORD_FILE"])
+        assert one.secrets()[str(password.parent)] == f"{cluster['metadata']['name']}-app"
+        # While a release rolls one more is there of each.
+        wanted_of[one.name] = max(replicas(objects, one), scaled_to(objects, one)) + one.surge
+    assert wanted_of.keys() == set(SERVICES), "each notes there how far it has read the log"
     room = int(cluster["spec"]["postgresql"]["parameters"]["max_connections"])
-    # While a release rolls one more is there of each; the operator keeps some for itself.
-    assert (POOL + POOL_MORE) * (sum(holders.values()) + len(holders)) <= room - 20
+    wanted = (POOL + POOL_MORE) * sum(wanted_of[service] for service in PROJECTIONS)
+    assert wanted + WITNESS_POOL * sum(wanted_of.values()) <= room - 10, "the operator keeps some"
 
 
 # ---- the stream --------------------------------------------------------------------------------
@@ -623,7 +637,7 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
         wanted |= {("console", "nats", "client"), ("outside", "console", "pages")}
         wanted |= {("outside", service, "metrics") for service in SERVICES}
         wanted |= {(job, "nats", "client") for job in NIGHTLY}
-        wanted |= {(service, "postgres", "postgresql") for service in PROJECTIONS}
+        wanted |= {(service, "postgres", "postgresql") for service in SERVICES}
         wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}
         wanted |= {("outside", "postgres", "status")}  # its operator
     assert set(edges(objects)) == wanted

@@ -18,12 +18,13 @@ from services.audit.sealer import Sealer
 from services.audit.snapshots import Snapshots
 from services.audit.tree_file import TreeFile
 from services.events import event_types
-from services.kernel import host
+from services.kernel import host, process
 from services.kernel.accepted import Acceptance, Accepted, read_accepted, write_accepted
 from services.kernel.edge import EdgeNotReady
 from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.preflight import Preflight
+from services.kernel.reader import LogBroken
 from services.kernel.settings import ServiceSettings
 from services.kernel.snapshot import SnapshotFolder
 from services.kernel.telemetry_names import LOG_READING
@@ -117,6 +118,38 @@ async def test_a_folder_without_its_witness_is_told_and_the_log_is_noted_again(
         assert running.process.state("table").opened == ["one"], "it goes on all the same"
     assert any_witness(tmp_path / "witness")
     async with started(store, tmp_path):
+        assert len(alarms) == 1
+
+
+async def test_a_new_pod_remembers_by_the_database(
+    tmp_path: Path, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is empty; what its service has read stands in a row."""
+    url = f"sqlite+aiosqlite:///{tmp_path / 'witness.db'}"
+    other, store, short = (MemoryStore(CELL, host.clock_us) for _ in range(3))
+    async with started(other, tmp_path / "elsewhere") as running:
+        for name in ("three", "four", "five"):
+            await play(running, name)
+    monkeypatch.setattr(host, "witness_url", lambda _: url)
+    async with started(store, tmp_path / "pod-1") as running:
+        await play(running, "one")
+        short._entries = list(store._entries)
+        await play(running, "two")
+    async with started(store, tmp_path / "pod-2") as running:
+        assert running.process.state("table").opened == ["one", "two"]
+    assert alarms == []
+
+    monkeypatch.setattr(process, "INFO_EVERY_S", 0.01)
+    cut = f"read up to entry {store.last_sequence} before, the log ends at {short.last_sequence}"
+    for number, (log, why) in enumerate(((short, cut), (other, "chain hash")), 3):
+        with pytest.raises(LogBroken, match=why):
+            async with started(log, tmp_path / f"pod-{number}"):
+                pass
+
+    (tmp_path / "witness.db").unlink()
+    async with started(store, tmp_path / "pod-5"):
+        assert alarms.kinds == ["witness_missing"]
+    async with started(store, tmp_path / "pod-6"):
         assert len(alarms) == 1
 
 

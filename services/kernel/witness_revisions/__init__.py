@@ -1,0 +1,1 @@
+"""Revisions of the table of witnesses, run by `services.kernel.migrations`."""
