@@ -48,13 +48,13 @@ class Telling:
         """`token`: empty, and nothing is told."""
         self.trouble = ""
         """Why audit does not take it now; empty: it does, or nothing had to be told."""
-        self._calls = Calls(fleet, token, "en") if token else None
+        self._fleet, self._token = fleet, token
         self._waiting: dict[tuple[significant.NotedKind.ValueType, str, str], int] = {}
 
     @property
     def tells(self) -> bool:
         """Whether it has a token to tell with."""
-        return self._calls is not None
+        return bool(self._token)
 
     def failed(self, name: str) -> None:
         """A wrong password. `name`: of a person that the console knows; empty: nobody's. What was
@@ -66,7 +66,7 @@ class Telling:
         self._add(significant.NOTED_KIND_READ, name, page)
 
     def _add(self, kind: significant.NotedKind.ValueType, name: str, page: str) -> None:
-        if self._calls is None:
+        if not self.tells:
             return
         key = (kind, name if _OPERATOR.fullmatch(name) else "", page)
         if key not in self._waiting and len(self._waiting) >= MOST:
@@ -81,13 +81,15 @@ class Telling:
 
     async def flush(self) -> None:
         """Tell what waits; the rest waits on where audit does not answer."""
-        if self._calls is None:
+        if not self.tells:
             return
+        # Made here and not before: connections are of the event loop that runs when they are made.
+        calls = Calls(self._fleet, self._token, "en")
         for key, count in list(self._waiting.items()):
             kind, name, page = key
             request = audits.NoteSeenRequest(kind=kind, operator_id=name, page=page, count=count)
             try:
-                await self._calls.ask(self._calls.audit.NoteSeen, request)
+                await calls.ask(calls.audit.NoteSeen, request)
             except NotDone as error:
                 if str(error) != self.trouble:
                     self.trouble = str(error)
