@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from copy import deepcopy
 from pathlib import Path
@@ -13,6 +13,8 @@ from services.cli.inspect_state import PositionUnknown
 from services.cli.log_source import NoLog
 from services.cli.playthrough import Playthrough, playthrough, playthrough_from
 from services.console.history import History, RoundNote
+from services.console.kept_file import entry_digest, forget, load, save
+from services.console.seeking import Found, Seeking
 from services.events import event_types
 from services.kernel import telemetry
 from services.kernel.accepted import read_accepted
@@ -24,6 +26,15 @@ from services.kernel.telemetry_names import CONSOLE_FOLLOWS
 
 AGAIN_S = 1.0
 """Before the log is looked for again when it could not be read."""
+
+SAVE_EVERY = 50_000
+"""Entries between two savings of what is kept: a part of a second's work each, for some
+seconds' reading at the next start."""
+
+WORTH_SAVING = 1_000
+"""Entries; fewer are read in no time."""
+LOOK_EVERY_S = 0.5
+"""How often it is looked whether there is something to save."""
 
 KEPT_ROUNDS = 16
 """Rounds kept as they were read: a scrubber asks for the same one again and again."""
@@ -40,12 +51,18 @@ class Archive:
         self.data = data
         self.types = event_types()
         self.history = History(cell, self.types, self.accepted())
+        self._file = data / "console" / "history"
+        self._saved = 0
+        """Behind which entry what is kept was saved."""
+        self._from_file = False
+        self._begun = False
         self.trouble = ""
         """Why the log cannot be followed now; empty: it can."""
         self._connect = connect
         self._stack = AsyncExitStack()
         self._log: Log | None = None
         self._opening = asyncio.Lock()
+        self._seeking = asyncio.Lock()
         self._read: OrderedDict[str, tuple[int, Playthrough]] = OrderedDict()
 
     def accepted(self) -> Mapping[int, bytes]:
@@ -96,7 +113,7 @@ class Archive:
         async for entries in entries_until(log, reader, until):
             events += (event for entry in entries for event in entry.events)
             await asyncio.sleep(0)
-        return playthrough_from(events, round_id, mark.ledger, mark.opened)
+        return playthrough_from(events, round_id, mark.ledger, self.history.opened_at(mark))
 
     async def entry(self, sequence: int) -> LogMessage:
         """One entry as it is stored. Raises PositionUnknown, LogUnavailable, NoLog."""
@@ -127,21 +144,13 @@ class Archive:
             await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
         raise LogUnavailable("the log ended before its end")
 
-    async def mentions(self, text: str) -> bool:
-        """Whether an entry holds these bytes at all: a look without decoding anything. Raises
-        LogUnavailable, NoLog."""
-        last, needle = await self.last_sequence(), text.encode()
-        messages = (await self.log()).read(0)
-        try:
-            async for batch in messages:
-                if any(needle in one.payload for one in batch):
-                    return True
-                if batch[-1].sequence >= last:
-                    return False
-                await asyncio.sleep(0)
-        finally:
-            await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
-        raise LogUnavailable("the log ended before its end")
+    async def find(self, text: str, kinds: Sequence[str], enough: int, after: int = 0) -> Found:
+        """The newest events that concern an id; one search at a time. `after`: an entry behind
+        which they all stand. Raises LogUnavailable, NoLog."""
+        async with self._seeking:
+            log = await self.log()
+            seeking = Seeking(log, self.types, self.history, self.data, enough)
+            return await seeking.find(text, kinds, after)
 
     # ---- following -----------------------------------------------------------------------------
 
@@ -151,18 +160,75 @@ class Archive:
         while True:
             try:
                 log = await self.log()
+                if not self._begun:
+                    await self._begin()
+                    self._begun = True
                 self.trouble = ""
-                await self.history.follow(log)
+                await self._follow(log)
             except (LogUnavailable, NoLog) as error:
                 self.trouble = str(error)
                 await self._let_go()
                 await asyncio.sleep(AGAIN_S)
             except LogBroken as error:
+                if self._saved and self._from_file:
+                    # What was kept may be of another log: begin anew, and see.
+                    self._start_anew()
+                    continue
                 self.trouble = str(error)
                 logger.error(  # noqa: TRY400 - it says where and why
                     CONSOLE_FOLLOWS, problem=str(error)
                 )
                 return
+
+    async def _begin(self) -> None:
+        """Take over what an earlier process kept, if it is of this log."""
+        found = await asyncio.to_thread(load, self._file, self.cell)
+        if found is None:
+            return
+        kept, entry = found
+        sequence = kept.reader.sequence
+        try:
+            same = entry_digest(await self.entry(sequence)) == entry
+        except PositionUnknown:
+            same = False
+        if not same:
+            forget(self._file)
+            return
+        self.history = History(self.cell, self.types, self.accepted(), kept)
+        self._saved, self._from_file = sequence, True
+
+    def _start_anew(self) -> None:
+        forget(self._file)
+        self.history = History(self.cell, self.types, self.accepted())
+        self._saved, self._from_file = 0, False
+
+    async def _follow(self, log: Log) -> None:
+        """Read on, and keep it now and then: first once the log's end is reached."""
+        history = self.history
+        last = (await log.info(wait_s=3.0)).last_sequence
+        following = asyncio.ensure_future(history.follow(log))
+        try:
+            while not following.done():
+                await asyncio.wait([following], timeout=LOOK_EVERY_S)
+                new = history.sequence - self._saved
+                at_end = self._saved < last <= history.sequence
+                if new >= SAVE_EVERY or (at_end and new >= WORTH_SAVING):
+                    self.save()
+            following.result()
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    def save(self) -> None:
+        """Keep what is known for the next start. Where that fails, only that start is longer."""
+        history = self.history
+        if history.last is None:
+            return
+        try:
+            save(self._file, self.cell, history.kept, history.last)
+        except OSError as error:
+            telemetry.logger().warning(CONSOLE_FOLLOWS, problem=f"not saved: {error}")
+        self._saved = history.sequence
 
     async def _let_go(self) -> None:
         async with self._opening:
@@ -172,4 +238,6 @@ class Archive:
 
     async def close(self) -> None:
         """Let go of the log."""
+        if self._begun and self.history.sequence - self._saved >= WORTH_SAVING:
+            self.save()
         await self._let_go()

@@ -9,7 +9,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from services.cli.describe import describe
-from services.cli.find import NothingFound, Sought, find
 from services.cli.moments import parse_position
 from services.console.lobby import all_tables
 from services.console.web import Refusal, Visit, page
@@ -28,7 +27,7 @@ async def seek(visit: Visit) -> Response:
     """Where it leads: to the page of what was found, or to a list of events."""
     asked = visit.query("q")
     if not asked:
-        return visit.page("find.html", asked="", kind="", events=[], whole=0)
+        return visit.page("find.html", asked="", kind="", events=[], whole=True)
     if ID.fullmatch(asked) is None:
         raise Refusal(404, "refused.nothing", asked=asked[:40])
     if POSITION.fullmatch(asked):
@@ -38,28 +37,20 @@ async def seek(visit: Visit) -> Response:
     calls = visit.calls
     if any(one.spec.table_id == asked for one in await all_tables(calls)):
         return RedirectResponse(f"/tables/{asked}", 303)
-    if not await visit.desk.archive.mentions(asked):
-        raise Refusal(404, "refused.nothing", asked=asked)
     kinds = ("trace",) if TRACE.fullmatch(asked) else KINDS
-    for kind in kinds:
-        found = await _events(visit, kind, asked)
-        if found:
-            return visit.page(
-                "find.html",
-                asked=asked,
-                kind=kind,
-                events=[_shown(event) for event in found[-SHOWN:]],
-                whole=len(found),
-            )
-    raise Refusal(404, "refused.nothing", asked=asked)
-
-
-async def _events(visit: Visit, kind: str, value: str) -> list[Event]:
-    archive = visit.desk.archive
-    try:
-        return await find(await archive.log(), Sought({kind: value}), archive.accepted())
-    except NothingFound:
-        return []
+    # A bet's id names its round.
+    note = visit.desk.archive.history.rounds.get(asked.rpartition(".")[0])
+    after = note.first - 1 if note is not None else 0
+    found = await visit.desk.archive.find(asked, kinds, SHOWN, after)
+    if not found.events:
+        raise Refusal(404, "refused.nothing", asked=asked)
+    return visit.page(
+        "find.html",
+        asked=asked,
+        kind=found.kind,
+        events=[_shown(event) for event in found.events],
+        whole=found.whole,
+    )
 
 
 async def _position(visit: Visit, asked: str) -> Response:

@@ -1,16 +1,18 @@
 """What the console keeps of the whole log while it follows it: where each round stands, and what
 became of bets.
 
-Of an entry only what is looked for is decoded. It all comes from the log and is lost with the
-process: a start reads the log from its beginning, and says how far it is."""
+Of an entry only what is looked for is decoded. It all comes from the log; a file (`kept_file.py`)
+saves the next start the reading of what was read before, and without one a start reads the log from
+its beginning, and says how far it is."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.settlement.v1 import events_pb2 as settlements
@@ -18,8 +20,8 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.skim import Skimmed, SkimmedEntry, SkimReader
 from services.cli.statements import advance
-from services.kernel.entry import EventTypes
-from services.kernel.log import Log
+from services.kernel.entry import EventTypes, first_head
+from services.kernel.log import Log, LogMessage
 from services.kernel.reader import ReaderState
 from services.kernel.recovery import read_message
 from services.odds.tally import Tallies
@@ -30,6 +32,9 @@ SHOWN_SEALS = 50
 MARK_EVERY = 500
 """Entries between places that a round may be read from: read within a tenth of a second."""
 MOST_MARKS = 128
+FINE_MARKS = 32
+"""So many of the newest stay as they were made. Older ones are let go where they lie closest, so
+that those that are left are spread over the whole log."""
 MOST_BALANCES = 2_000_000
 """Balances kept in all marks together: the more accounts there are, the fewer marks."""
 MOST_ACCOUNTS = 500
@@ -69,10 +74,10 @@ class Mark:
     """What is needed to read on from an entry as if all before it had been read."""
 
     reader: ReaderState
-    ledger: Mapping[str, int]
+    ledger: dict[str, int]
     """All balances behind it."""
-    opened: Mapping[str, tables.TableOpened]
-    """By table, the rules in force."""
+    opened: dict[str, int]
+    """By table, which of `Kept.openings` tells the rules in force."""
 
     @property
     def sequence(self) -> int:
@@ -80,28 +85,53 @@ class Mark:
         return self.reader.sequence
 
 
+@dataclass(slots=True)
+class Kept:
+    """All that is kept, as a file can hold it."""
+
+    reader: ReaderState
+    """Behind the last entry that was read."""
+    marks: deque[Mark]
+    """Oldest first; the first of all is the log's beginning."""
+    rounds: dict[str, RoundNote] = field(default_factory=dict[str, RoundNote])
+    """By id, in the order in which they opened."""
+    forgetful: bool = False
+    """Whether rounds were left out of `rounds` since the log began, as there are too many."""
+    tallies: Tallies = field(default_factory=Tallies)
+    seals: deque[SealNote] = field(default_factory=deque[SealNote])
+    accounts: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
+    """By partner, account ids, the first ones: for a list to choose from."""
+    ledger: dict[str, int] = field(default_factory=dict[str, int])
+    openings: list[tables.TableOpened] = field(default_factory=list[tables.TableOpened])
+    """Every opening of a table, as the log has them."""
+    opened: dict[str, int] = field(default_factory=dict[str, int])
+    """As in a mark, now."""
+    events: int = 0
+    actors: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """By running round, who gave orders there: actor → `dealer` or `supervisor`."""
+    times: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Every few hundred entries one, and the log time behind it."""
+
+
 class History:
     """See the module."""
 
-    def __init__(self, cell: str, types: EventTypes, accepted: Mapping[int, bytes]) -> None:
+    def __init__(
+        self,
+        cell: str,
+        types: EventTypes,
+        accepted: Mapping[int, bytes],
+        kept: Kept | None = None,
+    ) -> None:
+        """`kept`: of an earlier process over the same log; it is taken over."""
         self._types = types
-        self._reader = SkimReader(cell, types, accepted=accepted)
-        self.rounds: OrderedDict[str, RoundNote] = OrderedDict()
-        self.forgetful = False
-        """Whether rounds were left out of `rounds` since the log began, as there are too many."""
-        self.tallies = Tallies()
-        self.seals: deque[SealNote] = deque(maxlen=SHOWN_SEALS)
-        self.accounts: set[tuple[str, str]] = set()
-        """(partner, account), the first ones: for a list to choose from."""
-        self.marks: deque[Mark] = deque([self._mark({}, {})])
-        """Oldest first; the first of all is the log's beginning, as long as it is kept."""
-        self._ledger: dict[str, int] = {}
-        self._opened: dict[str, tables.TableOpened] = {}
-        self.events = 0
-        self.last_us = 0
-        """When the newest entry came, log time."""
-        self.actors: dict[str, dict[str, str]] = {}
-        """By running round, who gave orders there: actor → `dealer` or `supervisor`."""
+        if kept is None:
+            begin = ReaderState(0, first_head(cell))
+            kept = Kept(begin, deque([Mark(deepcopy(begin), {}, {})]))
+        self.kept = kept
+        self.last: LogMessage | None = None
+        """The last entry that was read, as it is stored; None: none was by this process."""
+        self._reader = SkimReader(cell, types, kept.reader, accepted=accepted)
         self._takes = {
             _name(tables.TableOpened): self._table_opened,
             _name(wallets.AccountOpened): self._account_opened,
@@ -112,6 +142,36 @@ class History:
             _name(settlements.BetsSettled): self._bets_settled,
             _name(audit.LogSealed): self._sealed,
         }
+
+    @property
+    def rounds(self) -> dict[str, RoundNote]:
+        """See `Kept`."""
+        return self.kept.rounds
+
+    @property
+    def tallies(self) -> Tallies:
+        """What became of bets."""
+        return self.kept.tallies
+
+    @property
+    def seals(self) -> deque[SealNote]:
+        """The newest signed heads, oldest first."""
+        return self.kept.seals
+
+    @property
+    def accounts(self) -> list[tuple[str, str]]:
+        """(partner, account), the first ones."""
+        return [(partner, one) for partner, ids in self.kept.accounts.items() for one in ids]
+
+    @property
+    def actors(self) -> dict[str, dict[str, str]]:
+        """See `Kept`."""
+        return self.kept.actors
+
+    @property
+    def events(self) -> int:
+        """How many were read."""
+        return self.kept.events
 
     @property
     def sequence(self) -> int:
@@ -135,6 +195,7 @@ class History:
                     entry = SkimmedEntry(
                         read, message.payload, reader.times, reader.state.behaviour
                     )
+                    self.last = message
                     self.take(entry)
                 await asyncio.sleep(0)
         finally:
@@ -142,17 +203,36 @@ class History:
 
     def take(self, entry: SkimmedEntry) -> None:
         """The next entry, which this reader has read."""
-        self.events += len(entry.read.protos)
+        kept = self.kept
+        kept.events += len(entry.read.protos)
         self._look_at(entry)
-        if self.sequence - self.marks[-1].sequence >= MARK_EVERY:
-            self.marks.append(self._mark(dict(self._ledger), dict(self._opened)))
-            room = max(2, min(MOST_MARKS, MOST_BALANCES // (len(self._ledger) + 1)))
-            while len(self.marks) > room:
-                self.marks.popleft()
+        if self.sequence - kept.marks[-1].sequence >= MARK_EVERY:
+            kept.times.append((self.sequence, self.time_us))
+            kept.marks.append(
+                Mark(deepcopy(self._reader.state), dict(kept.ledger), dict(kept.opened))
+            )
+            room = max(2, min(MOST_MARKS, MOST_BALANCES // (len(kept.ledger) + 1)))
+            while len(kept.marks) > room:
+                thin(kept.marks)
+
+    def opened_at(self, mark: Mark) -> dict[str, tables.TableOpened]:
+        """By table, the rules in force at a mark."""
+        return {table_id: self.kept.openings[at] for table_id, at in mark.opened.items()}
+
+    def time_before(self, sequence: int) -> tuple[int, int]:
+        """An entry no later than this one and not far before it, and the log time behind it; of
+        what was not read yet, the last that was."""
+        at = bisect_right(self.kept.times, sequence, key=lambda one: one[0])
+        return self.kept.times[at - 1] if at else (0, 0)
+
+    def sequence_at(self, time_us: int) -> int:
+        """An entry behind which everything stands that is later than a log time."""
+        at = bisect_left(self.kept.times, time_us, key=lambda one: one[1])
+        return self.kept.times[at - 1][0] if at else 0
 
     def mark_before(self, sequence: int) -> Mark | None:
         """The newest mark behind which an entry still lies ahead; None: they are all later."""
-        found = [mark for mark in self.marks if mark.sequence < sequence]
+        found = [mark for mark in self.kept.marks if mark.sequence < sequence]
         return found[-1] if found else None
 
     def mark_of(self, round_id: str) -> Mark | None:
@@ -162,17 +242,15 @@ class History:
         note = self.rounds.get(round_id)
         if note is not None:
             return self.mark_before(note.first)
-        return None if self.forgetful else self.marks[max(0, len(self.marks) - 2)]
-
-    def _mark(self, ledger: Mapping[str, int], opened: Mapping[str, tables.TableOpened]) -> Mark:
-        return Mark(deepcopy(self._reader.state), ledger, opened)
+        marks = self.kept.marks
+        return None if self.kept.forgetful else marks[max(0, len(marks) - 2)]
 
     def _look_at(self, entry: SkimmedEntry) -> None:
         if entry.read.copy:
             return
         if entry.read.service == "wallet" and not entry.read.is_input:
             entry.decode(self._types)
-            advance(self._ledger, entry.read.events)
+            advance(self.kept.ledger, entry.read.events)
         if entry.read.is_input:
             self._orders(entry)
             return
@@ -199,20 +277,22 @@ class History:
     def _table_opened(self, one: Skimmed) -> None:
         body = tables.TableOpened.FromString(one.proto.body)
         self.tallies.know(body.spec.rule_set)
-        self._opened[body.spec.table_id] = body
+        self.kept.opened[body.spec.table_id] = len(self.kept.openings)
+        self.kept.openings.append(body)
 
     def _account_opened(self, one: Skimmed) -> None:
         body = wallets.AccountOpened.FromString(one.proto.body)
-        if len(self.accounts) < MOST_ACCOUNTS:
-            self.accounts.add((one.proto.partner, body.account_id))
+        accounts = self.kept.accounts
+        if sum(map(len, accounts.values())) < MOST_ACCOUNTS:
+            accounts.setdefault(one.proto.partner, {})[body.account_id] = True
 
     def _round_opened(self, one: Skimmed) -> None:
         body = tables.RoundOpened.FromString(one.proto.body)
         first = one.proto.cause.sequence
         self.rounds[body.round_id] = RoundNote(body.round_id, body.table_id, first, one.time_us)
         while len(self.rounds) > MOST_ROUNDS:
-            self.rounds.popitem(last=False)
-            self.forgetful = True
+            self.rounds.pop(next(iter(self.rounds)))
+            self.kept.forgetful = True
 
     def _round_closed(self, one: Skimmed) -> None:
         body = tables.RoundClosed.FromString(one.proto.body)
@@ -249,6 +329,16 @@ class History:
         self.seals.append(
             SealNote(body.size, body.key_id, body.root.hex(), one.time_us, one.position.sequence)
         )
+        while len(self.seals) > SHOWN_SEALS:
+            self.seals.popleft()
+
+
+def thin(marks: deque[Mark]) -> None:
+    """Let go of one mark: of those older than the finest, neither first nor last, the one that
+    leaves the smallest gap."""
+    last = max(2, len(marks) - FINE_MARKS)
+    at = min(range(1, last), key=lambda one: marks[one + 1].sequence - marks[one - 1].sequence)
+    del marks[at]
 
 
 def _name(body: type) -> str:

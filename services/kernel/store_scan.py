@@ -133,6 +133,29 @@ def before_bytes(folder: Path, needle: bytes) -> int | None:
     return None
 
 
+def ranges_of_bytes(folder: Path, needle: bytes, after: int = 0) -> list[tuple[int, int]]:
+    """Where entries may stand that hold some bytes, behind a sequence: (behind which one, up to
+    which one) of each block that has the bytes in it, found without looking at records. The last
+    block's end is not known: the longest log's. Raises StoreMissing."""
+    blocks = [(block, _first_sequence(block)) for block in blocks_of(folder)]
+    found: list[tuple[int, int]] = []
+    end = LONGEST_LOG
+    for block, first in reversed(blocks):
+        if end <= after:
+            break
+        raw = block.read_bytes()
+        # One that cannot be looked into may hold them.
+        if needle in raw or raw.startswith(COMPRESSED):
+            begin = first - 1 if first is not None else 0
+            if found and found[-1][0] == end:
+                found[-1] = (max(begin, after), found[-1][1])
+            else:
+                found.append((max(begin, after), end))
+        if first is not None:
+            end = first - 1
+    return found[::-1]
+
+
 def _blocks_behind(blocks: list[Path], after: int) -> tuple[list[Path], int]:
     """The blocks that hold what stands behind a sequence, and the sequence before the first of
     them."""

@@ -8,7 +8,6 @@ within them bound the bet's mean return."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,7 +37,7 @@ class Tally:
     """What became of one kind of bet under one rule set."""
 
     samples: int = 0
-    fates: Counter[str] = field(default_factory=Counter[str])
+    fates: dict[str, int] = field(default_factory=dict[str, int])
     bets: int = 0
     stakes_minor: int = 0
     payouts_minor: int = 0
@@ -61,7 +60,8 @@ class Tallies:
         default_factory=dict[bytes, rule_set_pb2.RuleSet]
     )
     tallies: dict[bytes, dict[str, Tally]] = field(default_factory=dict[bytes, dict[str, Tally]])
-    _sampled: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    sampled: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
+    """By running round, the bets of which a sample was taken."""
 
     def know(self, rule_set: rule_set_pb2.RuleSet) -> None:
         """A table goes by these rules."""
@@ -70,9 +70,9 @@ class Tallies:
     def settled(self, body: settlements.BetsSettled) -> None:
         """An account's bets of a round are settled."""
         by_bet = self.tallies.setdefault(body.rule_set_hash, {})
-        sampled = self._sampled.setdefault(body.round_id, set())
-        while len(self._sampled) > MOST_OPEN_ROUNDS:
-            self._sampled.pop(next(iter(self._sampled)))
+        sampled = self.sampled.setdefault(body.round_id, {})
+        while len(self.sampled) > MOST_OPEN_ROUNDS:
+            self.sampled.pop(next(iter(self.sampled)))
         for bet in body.bets:
             name = f"{bet.bet}_{bet.position}" if bet.bet in BY_PLACE else bet.bet
             tally = by_bet.setdefault(name, Tally())
@@ -80,13 +80,14 @@ class Tallies:
             tally.stakes_minor += bet.stake_minor
             tally.payouts_minor += bet.payout_minor
             if name not in sampled:
-                sampled.add(name)
+                sampled[name] = True
                 tally.samples += 1
-                tally.fates[bet.line or _FATES[bet.outcome]] += 1
+                fate = bet.line or _FATES[bet.outcome]
+                tally.fates[fate] = tally.fates.get(fate, 0) + 1
 
     def over(self, round_id: str) -> None:
         """A round is over."""
-        self._sampled.pop(round_id, None)
+        self.sampled.pop(round_id, None)
 
 
 BY_PLACE = frozenset({"total"})
