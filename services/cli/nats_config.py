@@ -28,6 +28,11 @@ MAX_CONNECTIONS = 256
 MEMORY_STORE = 64 * 1024 * 1024
 """For consumers, which are kept in memory; no stream is."""
 
+LOG_FILE = 16 * 1024 * 1024
+"""Bytes of a server's log before it begins another: days, where nobody tries anything."""
+LOG_FILES = 3
+"""So many are there at a time."""
+
 CLIENT_PORT, MONITOR_PORT, ROUTE_PORT = 4222, 8222, 6222
 """NATS's usual ports."""
 
@@ -41,6 +46,8 @@ class ServerPlace:
     route: str = f"0.0.0.0:{ROUTE_PORT}"
     store: str = "/data/nats"
     pid_file: str = "/tmp/nats.pid"  # noqa: S108 -- of the container, which is its own
+    log_file: str = "/logs/nats.log"
+    """Read by `sabot nats watch`, which passes it on."""
     file_store: int = 100 * 1024 * 1024 * 1024
 
 
@@ -60,6 +67,9 @@ def config(cell: str, place: ServerPlace | None = None) -> str:
         "http": at.monitor,
         "pid_file": at.pid_file,
         "max_connections": MAX_CONNECTIONS,
+        "log_file": at.log_file,
+        "logfile_size_limit": LOG_FILE,
+        "logfile_max_num": LOG_FILES,
         "jetstream": {
             "store_dir": at.store,
             "sync_interval": "always",

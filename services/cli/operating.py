@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +14,7 @@ import typer
 from services.cli.commands import EXIT_CODES, RIGHT, WRONG, AsJson, dump, plainly, run
 
 if TYPE_CHECKING:
+    from services.cli.nats_watch import LogWatch
     from services.cli.streams import Plan, Servers
 
 Cell = Annotated[str, typer.Option(metavar="NAME", help="The cell.")]
@@ -43,6 +47,7 @@ def register(app: typer.Typer) -> None:
     )
     nats_app.command("config", epilog=EXIT_CODES)(nats_config)
     nats_app.command("secrets", epilog=EXIT_CODES)(nats_secrets)
+    nats_app.command("watch", epilog=EXIT_CODES)(nats_watch)
     app.add_typer(nats_app, name="nats")
     app.command(epilog=EXIT_CODES)(keys)
     app.command(epilog=EXIT_CODES)(token)
@@ -78,6 +83,41 @@ def nats_secrets(
 
         for path in rendering.write_secrets(out, [route.strip() for route in routes.split(",")]):
             print(path)
+
+
+def nats_watch(
+    log: Annotated[
+        Path, typer.Option(metavar="FILE", help="What the server writes, its log_file.")
+    ],
+    metrics_port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="Where alarms are counted, for Prometheus; 0: off."),
+    ] = 0,
+    host: Annotated[str, typer.Option(help="With --metrics-port: where it listens.")] = "127.0.0.1",
+) -> None:
+    """Follow a server's log, pass it on, and raise the alarm `log_misused` whenever somebody tried
+    what they may not: to append, to listen, to ask for something, or to connect."""
+    from services.cli.nats_watch import LogWatch
+    from services.kernel.alarms import Alarms
+    from services.kernel.telemetry import Metrics, configure_logging
+
+    configure_logging(service="nats-watch")
+    metrics = Metrics()
+    alarms = Alarms(metrics)
+    if metrics_port:
+        metrics.serve(host, metrics_port)
+    with plainly(), contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(_until_told_to_end(LogWatch(log, alarms, sys.stdout)))
+
+
+async def _until_told_to_end(watch: LogWatch) -> None:
+    following = asyncio.create_task(watch.run())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, following.cancel)
+    try:
+        await following
+    finally:
+        watch.look()  # its last words
+        watch.close()
 
 
 def keys(

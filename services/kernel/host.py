@@ -21,6 +21,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from sabot.log.v1 import events_pb2
 from services.kernel import telemetry
 from services.kernel.accepted import Accepted, read_accepted, write_accepted
+from services.kernel.alarms import Alarms as Alarms  # noqa: PLC0414 -- tests listen there
 from services.kernel.call_witness import CallWitness
 from services.kernel.database_witness import DatabaseWitness
 from services.kernel.edge import NotTaken, OutcomeUnknown
@@ -43,9 +44,6 @@ from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
 from services.kernel.telemetry_names import (
-    ALARM,
-    ALARM_KINDS,
-    ALARMS,
     LOG_READING,
     SHELL_PROBLEMS,
     AlarmKind,
@@ -189,7 +187,7 @@ async def start(
     Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
     port is taken."""
     metrics = telemetry.Metrics()
-    alarms = _Alarms(metrics)
+    alarms = Alarms(metrics)
     accepted = read_accepted(settings.data)
     witness = FileWitness(settings.data / "witness" / name)
     notices, shells = _told_by(parts)
@@ -368,7 +366,7 @@ async def _projectors(
     types: EventTypes,
     settings: ServiceSettings,
     accepted: Accepted,
-    alarms: _Alarms,
+    alarms: Alarms,
 ) -> dict[str, Projector]:
     read_events = events_of(
         log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")
@@ -397,7 +395,7 @@ def _shared_witness(
     types: EventTypes,
     settings: ServiceSettings,
     accepted: Accepted,
-    alarms: _Alarms,
+    alarms: Alarms,
 ) -> DatabaseWitness | None:
     """What remembers in the database how far this service has read; None without a database."""
     url = witness_url(settings)
@@ -413,7 +411,7 @@ def _shared_witness(
     )
 
 
-def _projection_stopped(alarms: _Alarms, service: str, error: Exception) -> None:
+def _projection_stopped(alarms: Alarms, service: str, error: Exception) -> None:
     """Bets go on; what is asked of this projection is answered as unavailable."""
     alarms("projection_stopped", {"service": service, "why": str(error)})
 
@@ -502,20 +500,6 @@ async def _keep_preflight(process: Process, strength: Strength) -> None:
     while True:
         await asyncio.sleep(WEAK_EVERY_S if process.weak else PREFLIGHT_EVERY_S)
         process.weak = await strength.look()
-
-
-class _Alarms:
-    """Alarms as log lines, and counted; each is one that an operator must look at."""
-
-    def __init__(self, metrics: telemetry.Metrics) -> None:
-        self._log = telemetry.logger()
-        self._counted = metrics.counter(ALARMS)
-        for kind in ALARM_KINDS:
-            self._counted.labels(kind)  # at 0 from the start, so that it is seen to grow
-
-    def __call__(self, kind: AlarmKind, facts: Mapping[str, Any]) -> None:
-        self._counted.labels(kind).inc()
-        self._log.error(ALARM, kind=kind, **facts)
 
 
 def clock_us() -> int:

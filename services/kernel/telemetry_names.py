@@ -197,6 +197,7 @@ AlarmKind = Literal[
     "inputs_refused",
     "large_amounts",
     "log_does_not_answer",
+    "log_misused",
     "log_nearly_full",
     "log_strained",
     "log_weak",

@@ -7,19 +7,22 @@ On three real servers with the configuration that `sabot nats config` prints and
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
 import pytest_asyncio
 
 from services.cli.nats_config import SERVER_NAME, ServerPlace, config, write_secrets
+from services.cli.nats_watch import LogWatch
 from services.cli.streams import Servers, What, applied, planned
 from services.events import SERVICES
 from services.kernel.jetstream import JetStreamLog
@@ -29,6 +32,7 @@ from services.kernel.nats_process import HOST, free_ports, http_get, server_bina
 from services.kernel.nats_users import ADMIN, NatsUser, cluster_users, service_users
 from services.kernel.preflight import check_log
 from services.kernel.streams import find_stream, stream_name
+from services.kernel.telemetry_names import AlarmKind
 from tests.contract.places import PATIENCE_S, reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -71,6 +75,11 @@ class Cell:
     urls: list[str] = field(default_factory=list[str])
     monitors: list[str] = field(default_factory=list[str])
     processes: list[Process] = field(default_factory=list[Process])
+    watches: list[LogWatch] = field(default_factory=list[LogWatch])
+    """Of each server's log, as the pods have one."""
+    misused: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    """What they alarmed of."""
+    told: io.StringIO = field(default_factory=io.StringIO)
 
     @property
     def servers(self) -> Servers:
@@ -90,7 +99,9 @@ class Cell:
                 route=f"{HOST}:{route}",
                 store=str(self.folder / f"store{number}"),
                 pid_file=str(self.folder / f"nats{number}.pid"),
+                log_file=str(self.folder / f"nats{number}.log"),
             )
+            self.watches.append(LogWatch(Path(place.log_file), self.alarm, self.told))
             path = self.folder / f"nats{number}.conf"
             path.write_text(config(CELL, place))
             self.urls.append(f"nats://{HOST}:{client}")
@@ -117,10 +128,32 @@ class Cell:
             return False
         return status == 200
 
+    def alarm(self, kind: AlarmKind, facts: Mapping[str, Any]) -> None:
+        assert kind == "log_misused"
+        self.misused.append(facts)
+
+    async def alarmed(self, what: str, user: str, subject: str = "") -> None:
+        """Wait until an operator is told of an attempt, once."""
+        wanted = {"what": what, "user": user, "times": 1} | (
+            {"subject": subject} if subject else {}
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                for watch in self.watches:
+                    watch.look()
+                for facts in self.misused:
+                    if wanted.items() <= facts.items():
+                        assert facts["from"] == HOST
+                        self.misused.remove(facts)
+                        return
+                await asyncio.sleep(0.01)
+
     async def stop(self) -> None:
         for process in self.processes:
             process.terminate()
         await asyncio.gather(*(process.wait() for process in self.processes))
+        for watch in self.watches:
+            watch.close()
 
     async def log_of(self, user: NatsUser) -> JetStreamLog:
         return await JetStreamLog.connect(
@@ -175,8 +208,11 @@ async def test_a_service_appends_to_its_own_subjects_and_to_no_other_s(
             else:
                 with pytest.raises(AppendRefused, match="may not publish"):
                     await log.append(subject, b"1", expected=None, wait_s=PATIENCE_S)
+                await cell.alarmed("publish", user.name, subject)
+    elsewhere = f"sabot.other.{user.name}.in"
     with pytest.raises(AppendRefused, match="may not publish"):
-        await log.append(f"sabot.other.{user.name}.in", b"1", expected=None, wait_s=PATIENCE_S)
+        await log.append(elsewhere, b"1", expected=None, wait_s=PATIENCE_S)
+    await cell.alarmed("publish", user.name, elsewhere)
     assert (await log.info(wait_s=PATIENCE_S)).last_sequence > 0
     async with reading(log, 0) as entries:
         assert (await anext(entries)).sequence == 1
@@ -199,7 +235,9 @@ async def test_nobody_may_delete_purge_read_aside_or_touch_a_foreign_consumer(
     ]
     for what in asked:
         assert await refused(log.connection, f"$JS.API.{what}"), what
+        await cell.alarmed("publish", user.name, f"$JS.API.{what}")
     assert await refused(log.connection, f"_INBOX_{foreign}.anything"), "a foreign inbox"
+    await cell.alarmed("publish", user.name, f"_INBOX_{foreign}.anything")
     await log.close()
 
 
@@ -221,7 +259,35 @@ async def test_nobody_may_listen_to_another_s_inbox_or_past_the_stream(
         error = await asyncio.wait_for(told.get(), PATIENCE_S)
         assert re.search("permissions violation for subscription", error, re.IGNORECASE), error
         assert subject.lower() in error.lower()
+        await cell.alarmed("subscribe", user.name, subject)
     await client.close()
+
+
+@pytest.mark.parametrize("user", ["table", "root"])
+async def test_who_has_no_password_is_not_let_in_and_an_operator_is_told(
+    cell: Cell, user: str
+) -> None:
+    reader, writer = await asyncio.open_connection(HOST, int(cell.urls[0].rpartition(":")[2]))
+    offered = json.dumps({"user": user, "pass": "guessed", "verbose": False, "pedantic": False})
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await reader.readline()).startswith(b"INFO ")
+        writer.write(f"CONNECT {offered}\r\nPING\r\n".encode())
+        told = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert b"Authorization Violation" in told
+    await cell.alarmed("connect", user)
+
+
+async def test_what_is_allowed_raises_no_alarm(cell: Cell) -> None:
+    log = await cell.log_of(NatsUser("prove"))
+    async with reading(log, 0) as entries:
+        await anext(entries)
+    await log.close()
+    for watch in cell.watches:
+        watch.look()
+    assert [one for one in cell.misused if one["user"] == "prove"] == []
+    assert "Server is ready" in cell.told.getvalue(), "what a server says is passed on"
 
 
 async def test_the_admin_appends_nothing_and_reads_nothing(cell: Cell) -> None:

@@ -53,7 +53,7 @@ async def test_a_full_disk_is_not_served_and_told_with_the_way_out(
         if kind == "log_does_not_answer" and not silent.done():
             silent.set_result(facts["do"])
 
-    monkeypatch.setattr(host._Alarms, "__call__", alarm)
+    monkeypatch.setattr(host.Alarms, "__call__", alarm)
     monkeypatch.setattr(appending, "SILENT_S", SILENT_S)
     image = tmp_path / "disk.img"
     make_disk(image)

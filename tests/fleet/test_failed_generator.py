@@ -37,7 +37,7 @@ async def test_a_failed_generator_seals_nothing_and_is_told(
     data = tmp_path / "data"
     alarms: list[tuple[str, Any]] = []
     monkeypatch.setattr(
-        host._Alarms, "__call__", lambda _, kind, facts: alarms.append((kind, facts))
+        host.Alarms, "__call__", lambda _, kind, facts: alarms.append((kind, facts))
     )
     monkeypatch.setattr(telemetry, "Metrics", Kept)
     async with inside(data) as running:

@@ -62,7 +62,7 @@ async def test_a_lost_shoe_key_is_told_before_a_card_is_called_and_there_is_a_wa
 ) -> None:
     data, alarms = tmp_path / "data", []
     monkeypatch.setattr(
-        host._Alarms, "__call__", lambda _, kind, facts: alarms.append((kind, facts))
+        host.Alarms, "__call__", lambda _, kind, facts: alarms.append((kind, facts))
     )
     monkeypatch.setattr(telemetry, "Metrics", Kept)
     async with inside(data) as running:

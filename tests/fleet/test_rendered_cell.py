@@ -3,19 +3,22 @@ while its pods are replaced and a server of its log is killed, and its log prove
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import nats
 import pytest
 
 from services.cli import verify_export
 from services.cli.rebuild import PROJECTIONS
 from services.cli.replay import verify
 from services.events import SERVICES
+from services.kernel.nats_process import HOST
 from services.kernel.projection_places import WITNESS, schema_name
-from tests.fleet.clients import Partner
+from tests.fleet.clients import PATIENCE_S, Partner
 from tests.fleet.ledger import Ledger, read_events
 from tests.fleet.load import crowd
 from tests.k8s.local_cell import CELL, LocalCell, local_cell
@@ -44,8 +47,30 @@ async def rolled_under_load(folder: Path, rolled: Sequence[str]) -> None:
         await cell.until(leader, "readinessProbe")
         await playing.rounds_go_on(1)
         await playing.rest()
+        await who_tries_at_the_log_what_it_may_not_is_told_of(cell)
         await the_nights_jobs_do_their_part(cell)
         await proven(cell, playing.partners)
+
+
+async def who_tries_at_the_log_what_it_may_not_is_told_of(cell: LocalCell) -> None:
+    """A service's own password in wrong hands at one of the servers, seen by what is beside it."""
+    pod = cell.of("nats")[0]
+    password = (cell.folder / "secrets/nats-table/password").read_text().strip()
+    url = f"nats://{HOST}:{pod.ports['client']}"
+    client = await nats.connect(url, user="table", password=password, error_cb=ignored)
+    await client.publish(f"sabot.{CELL}.wallet.in", b"a deposit")
+    await client.flush()
+    await client.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := cell.misuses(pod)):  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.05)
+    assert found[0]["user"] == "table"
+    assert found[0]["subject"] == f"sabot.{CELL}.wallet.in"
+    assert [other for other in cell.of("nats")[1:] if cell.misuses(other)] == []
+
+
+async def ignored(_error: Exception) -> None:
+    """The client is told, too."""
 
 
 async def the_nights_jobs_do_their_part(cell: LocalCell) -> None:

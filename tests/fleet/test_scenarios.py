@@ -256,7 +256,7 @@ async def test_nats_05_a_full_log_refuses_bets_cleanly_and_goes_on_with_more_roo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alarms: list[str] = []
-    monkeypatch.setattr(host._Alarms, "__call__", lambda _, kind, _facts: alarms.append(kind))
+    monkeypatch.setattr(host.Alarms, "__call__", lambda _, kind, _facts: alarms.append(kind))
     async with inside(tmp_path / "data") as running:
         server = running.fleet.server
         dealer, north = running.operator(), running.partner("north")

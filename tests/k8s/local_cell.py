@@ -61,6 +61,8 @@ class Pod:
     ports: dict[str, int]
     """Of this machine, by name."""
     process: Process | None = None
+    beside: list[Process] = field(default_factory=list[Process])
+    """Of the containers beside the first."""
 
 
 @dataclass
@@ -91,9 +93,9 @@ class LocalCell:
         for one in workloads(self.objects):
             wanted = replicas(self.objects, one)
             count = wanted + one.surge
-            ports = iter(free_ports(count * len(one.ports)))
+            ports = iter(free_ports(count * len(one.open_ports)))
             self.places[one.name] = [
-                {name: next(ports) for name in one.ports} for _ in range(count)
+                {name: next(ports) for name in one.open_ports} for _ in range(count)
             ]
             for _ in range(wanted):
                 self.add(one)
@@ -167,8 +169,8 @@ class LocalCell:
         if pod is not None:
             for name, port in one.ports.items():
                 text = re.sub(rf"^0\.0\.0\.0:{port}$", f"{HOST}:{pod.ports[name]}", text)
-                text = re.sub(rf"^{port}$", str(pod.ports[name]), text)
-        text = re.sub(r"^0\.0\.0\.0$", HOST, text)
+                text = re.sub(rf"(^|=){port}$", rf"\g<1>{pod.ports[name]}", text)
+        text = re.sub(r"(^|=)0\.0\.0\.0$", rf"\g<1>{HOST}", text)
         for mounted in sorted(one.mounts(), key=len, reverse=True):
             if re.search(rf"(^|=){re.escape(mounted)}(/|$)", text):
                 text = text.replace(mounted, str(self._mounted(mounted, pod, one)), 1)
@@ -209,6 +211,12 @@ class LocalCell:
         }
         pod.folder.mkdir(parents=True, exist_ok=True)
         pod.process = await self._spawn(command, told, pod.folder / "log")
+        if not pod.beside:  # where the first alone began anew, the others run
+            for other in one.beside():
+                words = [*other.container["command"], *other.container["args"]]
+                command = [self.local(word, pod, other) for word in words]
+                log = pod.folder / f"{other.container['name']}.log"
+                pod.beside.append(await self._spawn(command, {}, log))
 
     async def job(self, one: Workload) -> int:
         """Run a Job to its end; its exit code."""
@@ -238,7 +246,12 @@ class LocalCell:
         if pod.process.returncode is None:
             pod.process.send_signal(signal.SIGTERM)
         grace = float(pod.workload.pod["terminationGracePeriodSeconds"])
-        return await asyncio.wait_for(pod.process.wait(), grace)
+        code = await asyncio.wait_for(pod.process.wait(), grace)
+        for process in pod.beside:
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), grace) == 0
+        pod.beside.clear()
+        return code
 
     async def stop_all(self) -> None:
         for one in self.servers:
@@ -295,6 +308,12 @@ class LocalCell:
         self.pods.remove(pod)
         self.gone.append(pod)
         return code
+
+    def misuses(self, pod: Pod) -> list[dict[str, Any]]:
+        """What is told of attempts at a server of the log."""
+        lines = (pod.folder / "watch.log").read_text().splitlines()
+        facts = [json.loads(line) for line in lines if line.startswith("{")]
+        return [fact for fact in facts if fact.get("kind") == "log_misused"]
 
     def alarms(self) -> set[str]:
         """What kinds of alarms the services raised."""

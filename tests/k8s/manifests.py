@@ -51,9 +51,12 @@ def named(objects: list[Object], kind: str, name: str) -> Object:
 
 @dataclass(frozen=True)
 class Workload:
-    """Whatever makes pods, each of one container."""
+    """Whatever makes pods, seen by one of their containers: the first, which bears its name, or one
+    beside that."""
 
     object: Object
+    number: int = 0
+    """Of the container."""
 
     @property
     def name(self) -> str:
@@ -93,9 +96,12 @@ class Workload:
 
     @property
     def container(self) -> Object:
-        (only,) = self.pod["containers"]
-        found: Object = only
+        found: Object = self.pod["containers"][self.number]
         return found
+
+    def beside(self) -> list[Workload]:
+        """The same, seen by each container beside the first."""
+        return [Workload(self.object, place) for place in range(1, len(self.pod["containers"]))]
 
     @property
     def env(self) -> dict[str, str]:
@@ -113,6 +119,14 @@ class Workload:
     @property
     def ports(self) -> dict[str, int]:
         return {one["name"]: one["containerPort"] for one in self.container.get("ports", [])}
+
+    @property
+    def open_ports(self) -> dict[str, int]:
+        """Of the whole pod."""
+        told = dict(self.ports)
+        for one in self.beside() if self.number == 0 else []:
+            told |= one.ports
+        return told
 
     @property
     def is_service(self) -> bool:
@@ -150,6 +164,10 @@ class DatabasePods(Workload):
     @property
     def ports(self) -> dict[str, int]:
         return {"postgresql": 5432, "status": 8000}
+
+    @property
+    def open_ports(self) -> dict[str, int]:
+        return self.ports
 
 
 def workloads(objects: list[Object]) -> list[Workload]:
@@ -207,7 +225,7 @@ def edges(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
     pods: list[Workload] = workloads(objects)
     pods += [DatabasePods(one) for one in of_kind(objects, "Cluster")]
     for target in pods:
-        for port in target.ports:
+        for port in target.open_ports:
             for source in pods:
                 if _out(objects, source, target, port) and _in(objects, source, target, port):
                     yield source.name, target.name, port

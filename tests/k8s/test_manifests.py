@@ -75,12 +75,17 @@ OF_THE_RUNTIME = {"GOMEMLIMIT"}
 
 
 def everything(*folders: str) -> list[Any]:
-    """Every workload of these folders, as a parameter with a readable id."""
+    """Every container of these folders' workloads, as a parameter with a readable id."""
     return [
-        pytest.param(one, id=f"{folder}-{one.name}")
+        pytest.param(one, id=f"{folder}-{one.name}-{one.container['name']}")
         for folder in folders
-        for one in workloads(rendered(folder))
+        for one in every_container(rendered(folder))
     ]
+
+
+def every_container(objects: list[Object]) -> list[Workload]:
+    """All containers of all workloads."""
+    return [each for one in workloads(objects) for each in (one, *one.beside())]
 
 
 # ---- as Kubernetes reads them ------------------------------------------------------------------
@@ -156,7 +161,7 @@ def test_nothing_is_opened_without_the_policies_beside_them() -> None:
 def test_images_have_the_release_s_tag_and_no_registry() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     for folder in RENDERED:
-        for one in workloads(rendered(folder)):
+        for one in every_container(rendered(folder)):
             assert one.container["image"] == f"sabot:{version}"
 
 
@@ -419,6 +424,24 @@ def test_the_servers_run_the_configuration_of_the_table_of_users(folder: str) ->
 
 
 @pytest.mark.parametrize("folder", CELLS)
+def test_beside_each_server_what_it_refuses_is_watched(folder: str) -> None:
+    nats = workload(rendered(folder), "nats")
+    (watch,) = nats.beside()
+    told = parsed(watch)
+    place = nats_config.ServerPlace()
+    assert told["log"] == Path(place.log_file)
+    logs = str(told["log"].parent)
+    assert nats.mounts()[logs] == watch.mounts()[logs], "the volume that the server writes into"
+    assert watch.mounts().keys() == {logs}
+    room = amount(nats.mounts()[logs]["emptyDir"]["sizeLimit"])
+    assert room > 1.5 * nats_config.LOG_FILE * nats_config.LOG_FILES
+    port = told["metrics_port"]
+    assert watch.ports == ({"metrics": port} if port else {})
+    assert (folder == PRODUCTION) == bool(port)
+    assert told["host"] == ("0.0.0.0" if port else "127.0.0.1")  # noqa: S104 -- a pod's own
+
+
+@pytest.mark.parametrize("folder", CELLS)
 def test_a_server_is_given_time_and_memory(folder: str) -> None:
     nats = workload(rendered(folder), "nats")
     limit = amount(nats.container["resources"]["limits"]["memory"])
@@ -635,7 +658,7 @@ def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -
     if folder == PRODUCTION:
         wanted |= {("console", service, "calls") for service in SERVICES}
         wanted |= {("console", "nats", "client"), ("outside", "console", "pages")}
-        wanted |= {("outside", service, "metrics") for service in SERVICES}
+        wanted |= {("outside", one, "metrics") for one in (*SERVICES, "nats")}
         wanted |= {(job, "nats", "client") for job in NIGHTLY}
         wanted |= {(service, "postgres", "postgresql") for service in SERVICES}
         wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}

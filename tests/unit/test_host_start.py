@@ -91,7 +91,7 @@ async def started(
 @pytest.fixture
 def alarms(monkeypatch: pytest.MonkeyPatch) -> Alarms:
     told = Alarms()
-    monkeypatch.setattr(host._Alarms, "__call__", lambda _, kind, facts: told(kind, facts))
+    monkeypatch.setattr(host.Alarms, "__call__", lambda _, kind, facts: told(kind, facts))
     return told
 
 

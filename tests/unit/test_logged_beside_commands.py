@@ -15,7 +15,7 @@ def test_what_is_logged_while_a_command_runs_is_no_output_of_it() -> None:
 
     @app.command()
     def _told() -> None:
-        host._Alarms(Metrics())("log_strained", {"found": ["a slow disk"]})
+        host.Alarms(Metrics())("log_strained", {"found": ["a slow disk"]})
         print("what was asked")
 
     done = CliRunner().invoke(app)

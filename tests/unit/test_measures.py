@@ -32,7 +32,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_every_kind_of_alarm_is_counted_from_the_start_and_grows() -> None:
     metrics = Metrics()
-    alarms = host._Alarms(metrics)
+    alarms = host.Alarms(metrics)
     assert {value(metrics, "sabot_alarms_total", kind=kind) for kind in ALARM_KINDS} == {0}
     alarms("log_weak", {"found": ["sync_interval"]})
     grown = [kind for kind in ALARM_KINDS if value(metrics, "sabot_alarms_total", kind=kind)]
