@@ -34,7 +34,7 @@ from services.games import catalogue, roulette, sicbo
 from services.games.blackjack import SEATS
 from services.games.blackjack_bets import FURTHER_STAKES
 from services.games.cards import pack
-from services.kernel.event import UNLOGGED, Event, Position, Unfinished
+from services.kernel.event import NEWEST_BEHAVIOUR, UNLOGGED, Event, Position, Unfinished
 from services.odds.compositions import fresh
 from services.odds.enumeration import odds_of
 from services.settlement.domain.core import CORE as SETTLEMENT
@@ -297,5 +297,5 @@ def _event(body: Message) -> Event:
         partner=PARTNER,
         actor="",
         time_us=0,
-        behaviour=1,
+        behaviour=NEWEST_BEHAVIOUR,
     )

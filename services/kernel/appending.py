@@ -70,6 +70,7 @@ class Appending:
         self._advice = {"do": advice} if advice else {}
         self._inputs: dict[str, InputWriter[Submitted]] = {}
         self._kicks: dict[str, asyncio.Event] = {}
+        self._in_front: dict[str, tuple[Callable[[], Message | None], str]] = {}
         self._full: set[str] = set()
         """Subjects whose answers wait for room in the log: they are offered again until there is
         some, or another replica's stand there."""
@@ -170,6 +171,11 @@ class Appending:
         traceparent: str = "",
     ) -> None:
         """Let an input wait for the next append. Its time is taken here and now."""
+        in_front = self._in_front.pop(service, None)
+        if in_front is not None:
+            first = in_front[0]()
+            if first is not None:
+                self.put(service, first, Submitted(None, frozenset()), actor=in_front[1])
         event = entry_pb2.Event(
             type=str(body.DESCRIPTOR.full_name),
             body=encode_body(body),
@@ -187,6 +193,11 @@ class Appending:
             self._tasks.spawn(_inputs(service), self._input_loop(service, writer))
         writer.put(event, token)
         self._kicks[_inputs(service)].set()
+
+    def put_in_front(self, service: str, body: Callable[[], Message | None], actor: str) -> None:
+        """Let what `body` says then, if it says anything, go in front of this process's next input
+        of a service."""
+        self._in_front[service] = (body, actor)
 
     def seen(self, entry: ReadEntry) -> list[Submitted]:
         """An entry of inputs was read: the tokens of its events, if this process wrote it."""

@@ -16,6 +16,12 @@ from services.kernel.telemetry_names import AlarmKind
 
 S = TypeVar("S")
 
+NEWEST_BEHAVIOUR = 2
+"""The newest behaviour of this build, of every core in it: one that decides nothing in another way
+goes along all the same, since a behaviour is in force for all services at once.
+
+1: as it was in the beginning. 2: big work goes in smaller steps (`services.games.steps`)."""
+
 
 class Position(NamedTuple):
     """Where an event stands in a cell's log; ordered as tuples are."""

@@ -31,6 +31,7 @@ from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credent
 from services.kernel.health_port import HealthPort
 from services.kernel.log import Log
 from services.kernel.measures import Measure, measure_process
+from services.kernel.new_log import ACTIVATES, begin_anew
 from services.kernel.notices import Notices
 from services.kernel.outcomes import Alarm
 from services.kernel.preflight import Preflight
@@ -236,6 +237,8 @@ async def start(
         raise
     if shared is not None:
         shared.start()
+    if any(part.core.service == ACTIVATES for part in parts):
+        begin_anew(process)
     # Where the database does not tell, it has said so already.
     if not witnessed and not remembered and remembered is not None and process.position.sequence:
         alarms("witness_missing", {"folder": str(witness.path.parent), "why": NO_WITNESS})

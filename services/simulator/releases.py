@@ -1,8 +1,9 @@
 """Two releases of the fleet's cores, so that a simulation can roll one out over the other.
 
-Release 1 decides by behaviour 1. Release 2 decides by behaviour 2 as well, which says the same
-things a little differently, and mends the bugs that are planted in behaviour 1: a decision that
-fails there, everywhere alike, for a few events.
+Release 1 decides by behaviour 1. Release 2 decides by behaviour 2 as well: as the cores do, with
+big work in smaller steps. Beyond that it says the same things a little differently, and mends the
+bugs that are planted in behaviour 1: a decision that fails there, everywhere alike, for a few
+events.
 """
 
 from __future__ import annotations
@@ -20,16 +21,13 @@ from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.audit.domain.core import CORE as AUDIT
+from services.games import steps
 from services.kernel.event import Answers, Core, Event, InvariantViolated, Unfinished
 from services.limits.domain.core import CORE as LIMITS
 from services.rules.domain.core import CORE as RULES
-from services.settlement.domain import decide as settlement_decide
-from services.settlement.domain import decide_corrections as settled_again
 from services.settlement.domain.core import CORE as SETTLEMENT
 from services.shoe.domain.core import CORE as SHOE
-from services.table.domain import floor_close as table_floor_close
 from services.table.domain.core import CORE as TABLE
-from services.wallet.domain import stakes as wallet_stakes
 from services.wallet.domain.core import CORE as WALLET
 
 Cores = Mapping[str, Core[Any]]
@@ -39,9 +37,9 @@ BASE: Cores = {
     core.service: core for core in (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT, AUDIT)
 }
 """The cores as they are."""
-STEP_BETS = 3
-"""So many bets in a step, instead of hundreds: simulated rounds are small, and a settlement or a
-void must still go in several steps."""
+STEP_BETS = (5, 3)
+"""So many bets in a step, by behaviour, instead of dozens: simulated rounds are small, and a
+settlement or a void must still go in several steps."""
 POISONED_CLIENT_TIME = 666
 POISONED_LIMITS_STAKE = 613
 POISONED_WALLET_STAKE = 617
@@ -136,17 +134,9 @@ def _by_behaviour(decide: Callable[[Any, Event], Answers]) -> Callable[[Any, Eve
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Let settlements, voids and closes on the floor go in steps of a few bets."""
-    modules = [
-        vars(settlement_decide),
-        vars(settled_again),
-        vars(wallet_stakes),
-        vars(table_floor_close),
-    ]
-    before = [module["STEP_BETS"] for module in modules]
-    for module in modules:
-        module["STEP_BETS"] = STEP_BETS
+    before = steps.STEP_BETS
+    steps.STEP_BETS = STEP_BETS
     try:
         yield
     finally:
-        for module, bets in zip(modules, before, strict=True):
-            module["STEP_BETS"] = bets
+        steps.STEP_BETS = before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import grpc
 
@@ -57,13 +57,23 @@ class PartnerCaller(Protocol):
         ...
 
 
+class _Door(NamedTuple):
+    """The way to a partner's wallet."""
+
+    made_for: bytes
+    """The profile that it was made for."""
+    channel: grpc.aio.Channel
+    stub: partner_wallet_grpc.PartnerWalletServiceAsyncStub
+    """Made once: making it costs an eighth of what a call does."""
+
+
 class GrpcPartnerCaller:
     """See the module; a `PartnerCaller`."""
 
     def __init__(self, signer: CallSigner) -> None:
         self._signer = signer
-        self._channels: dict[str, tuple[bytes, grpc.aio.Channel]] = {}
-        """By partner: the profile that its channel was made for, and the channel."""
+        self._doors: dict[str, _Door] = {}
+        """By partner."""
 
     async def carry_out(
         self, partner: str, profile: PartnerProfile, transaction_id: str, movement: Movement
@@ -97,9 +107,9 @@ class GrpcPartnerCaller:
 
     async def close(self) -> None:
         """See `PartnerCaller`."""
-        channels, self._channels = self._channels, {}
-        for _, channel in channels.values():
-            await channel.close()
+        doors, self._doors = self._doors, {}
+        for door in doors.values():
+            await door.channel.close()
 
     def _metadata(
         self, partner: str, method: str, transaction_id: str, account_id: str
@@ -112,17 +122,16 @@ class GrpcPartnerCaller:
         self, partner: str, profile: PartnerProfile
     ) -> partner_wallet_grpc.PartnerWalletServiceAsyncStub:
         made_for = profile.SerializeToString(deterministic=True)
-        known = self._channels.get(partner)
-        if known is None or known[0] != made_for:
-            channel = _channel(profile)
-            self._channels[partner] = (made_for, channel)
-            if known is not None:
-                await known[1].close(grace=deadline_s(profile))
-        else:
-            channel = known[1]
+        known = self._doors.get(partner)
+        if known is not None and known.made_for == made_for:
+            return known.stub
+        channel = _channel(profile)
         stub: partner_wallet_grpc.PartnerWalletServiceAsyncStub = (
             partner_wallet_grpc.PartnerWalletServiceStub(channel)
         )
+        self._doors[partner] = _Door(made_for, channel, stub)
+        if known is not None:
+            await known.channel.close(grace=deadline_s(profile))
         return stub
 
 

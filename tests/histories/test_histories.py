@@ -15,13 +15,16 @@ import pytest
 
 from services.cli.cores import CORES
 from services.cli.replay import verify
+from services.events import event_types
+from services.games import steps
 from services.games.cards import CARDS
 from services.kernel.entry import decode_entry
-from services.kernel.event import Answers, Core, Event
+from services.kernel.event import NEWEST_BEHAVIOUR, Answers, Core, Event
 from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
-from services.kernel.reader import LogBroken
-from services.kernel.replica import Diverged
+from services.kernel.reader import LogBroken, LogReader
+from services.kernel.recovery import read_message
+from services.kernel.replica import BehaviourUnknown, Diverged
 from services.shoe.domain.core import CORE as SHOE
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import virtual_clock
@@ -30,6 +33,8 @@ from tests.histories.record import recorded
 
 ROOT = Path(__file__).parents[2]
 FIRST = histories()[0]
+CROSSING = HERE / "0005-smaller-steps.jsonl.gz"
+"""Behaviour 2 comes into force in its midst."""
 
 PRINT = """
 import json, sys
@@ -193,6 +198,73 @@ def test_a_changed_decision_fails_unless_it_waits_for_a_new_behaviour(core: Core
         fold(history.cell, messages, [dataclasses.replace(core, decide=changed)])
     later = dataclasses.replace(core, decide=waiting, behaviour=core.behaviour + 1)
     fold(history.cell, messages, [later])
+
+
+@pytest.mark.parametrize("core", CORES, ids=lambda core: core.service)
+def test_a_changed_decision_of_the_newest_behaviour_fails_too(core: Core[Any]) -> None:
+    """What has been released under a number is for ever: the next change takes the next one."""
+    history = load(CROSSING)
+
+    def changed(state: Any, event: Event) -> Answers:
+        return () if event.behaviour == NEWEST_BEHAVIOUR else core.decide(state, event)
+
+    with pytest.raises(Diverged):
+        fold(history.cell, history.messages, [dataclasses.replace(core, decide=changed)])
+
+
+@pytest.mark.parametrize("bets", [(40, 40), (400, 400), (400, 41), (399, 40), (400, 40, 30)])
+def test_steps_of_another_size_need_a_new_behaviour(
+    bets: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = load(CROSSING)
+    monkeypatch.setattr(steps, "STEP_BETS", bets)
+    if len(bets) > NEWEST_BEHAVIOUR:
+        fold(history.cell, history.messages)
+        return
+    with pytest.raises(Diverged):
+        fold(history.cell, history.messages)
+
+
+def test_a_build_from_before_a_behaviour_reads_up_to_it_and_says_why_no_further() -> None:
+    """So it may take over again until then, and must not afterwards."""
+    history = load(CROSSING)
+    before = [dataclasses.replace(core, behaviour=1) for core in CORES]
+    (activated,) = (
+        one.sequence
+        for one in history.messages
+        for proto in decode_entry(one.payload).events
+        if proto.type == "sabot.log.v1.ActivateBehaviour"
+    )
+    fold(history.cell, history.messages[: activated - 1], before)
+    why = f"table decides by behaviours up to 1; 2 is in force at entry {activated}"
+    with pytest.raises(BehaviourUnknown, match=why):
+        fold(history.cell, history.messages, before)
+
+
+def test_the_history_of_smaller_steps_has_what_it_was_recorded_for() -> None:
+    """Of everything that goes in steps: those of either size, and a settlement that crosses."""
+    history = load(CROSSING)
+    reader = LogReader(history.cell, event_types())
+    sizes: dict[tuple[str, int], dict[object, int]] = {}
+    told: list[str] = []
+    for message in history.messages:
+        for event in read_message(reader, message).events:
+            body: Any = event.body
+            kind = type(body).__name__
+            told.append(kind)
+            if kind in ("BetsSettled", "BetsCorrected", "StakeReturned", "BetsWithdrawn"):
+                step = sizes.setdefault((kind, event.behaviour), {})
+                step[event.cause] = step.get(event.cause, 0) + len(body.bets)
+    largest = {key: max(step.values()) for key, step in sizes.items()}
+    assert largest == {
+        ("BetsSettled", 1): 392, ("BetsSettled", 2): 392,
+        ("BetsCorrected", 1): 196, ("BetsCorrected", 2): 14,
+        ("BetsWithdrawn", 1): 400, ("BetsWithdrawn", 2): 40,
+        ("StakeReturned", 1): 400, ("StakeReturned", 2): 40,
+    }  # fmt: skip
+    assert sorted(sizes["BetsSettled", 2].values()) == [14, 28, 28, 56, 392]
+    before = told[: told.index("ActivateBehaviour")]
+    assert before.count("ResultAccepted") == before.count("RoundSettled") + 1
 
 
 def test_the_history_of_corrections_has_what_it_was_recorded_for() -> None:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2, events_pb2
-from services.kernel.event import UNLOGGED, Core, Event, Position, Unfinished
+from services.kernel.event import NEWEST_BEHAVIOUR, UNLOGGED, Core, Event, Position, Unfinished
 
 S = TypeVar("S")
 
@@ -43,7 +43,7 @@ class Fact:
     """Log time since the start of the test."""
     service: str | None = None
     """Whose it is; else the package of the body says so."""
-    behaviour: int = 1
+    behaviour: int = NEWEST_BEHAVIOUR
     cause: Position | None = None
     edge_us: int | None = None
     """When its edge took it, since the start of the test; else its log time."""
@@ -56,7 +56,7 @@ def by(
     actor: str | None = None,
     at_us: int | None = None,
     service: str | None = None,
-    behaviour: int = 1,
+    behaviour: int = NEWEST_BEHAVIOUR,
     edge_us: int | None = None,
 ) -> Fact:
     """A body, and who did it when."""

@@ -21,7 +21,7 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from services.cli.fleet import CELL
 from services.events import event_types
-from services.games import catalogue
+from services.games import catalogue, steps
 from services.games.blackjack import Peek, is_blackjack
 from services.games.cards import CARDS, pack
 from services.kernel.event import Event, Position
@@ -32,7 +32,6 @@ from services.kernel.recovery import entries_until
 from services.shoe.domain.core import CORE as SHOE
 from services.shoe.domain.hole_on_floor import may_lie_face_down, next_place
 from services.simulator.virtual_time import run_virtual
-from services.table.domain import floor_close
 from services.table.projection import TableProjection
 from services.table.projection_queries import SqlTableQueries
 from tests.fleet.floor_dealer import FACE_DOWN, FloorDealer, floor_spec
@@ -405,7 +404,7 @@ async def test_a_close_that_a_void_cuts_short_has_an_outcome(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """For whoever called, and for whoever asks again."""
-    monkeypatch.setattr(floor_close, "STEP_BETS", 1)
+    monkeypatch.setattr(steps, "STEP_BETS", (1,))
 
     async def main() -> tuple[Message, Message, list[ReadEntry]]:
         async with memory_cell() as (cell, store):

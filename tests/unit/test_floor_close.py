@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import spec_pb2
-from services.games import catalogue
+from services.games import catalogue, steps
 from services.games.rule_set_faults import table_faults
 from services.kernel.event import Position, Unfinished
 from services.table.domain import floor_close
@@ -294,7 +295,7 @@ def test_lim_8_a_withdrawal_that_limits_refuse_leaves_the_bet_on() -> None:
 def test_a_great_close_goes_in_steps_and_takes_no_bet_between_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(floor_close, "STEP_BETS", 2)
+    monkeypatch.setattr(steps, "STEP_BETS", (2,))
     log_ = betting().given(
         bet(1, CALL_US + 1, count=5), bet(2, CALL_US + 1, account="ben"), bet(3, 10_000)
     )
@@ -317,17 +318,20 @@ def test_between_two_steps_nothing_is_taken_and_a_void_ends_the_close() -> None:
     log_.when(timer_closes()).then(log.InputIgnored(reason=log.IGNORED_REASON_ALREADY_DONE))
     log_.when(told()).then(suspended(table.ROUND_REASON_EARLY_OUTCOME))
     log_.when(void()).then(voided())
-    assert floor_close.go_on_closing(log_.state, late("t1-1.1")) == ()
+    assert floor_close.go_on_closing(log_.state, log_.last, late("t1-1.1")) == ()
 
 
-def test_all_that_an_account_may_have_fits_one_step_after_the_other() -> None:
+@pytest.mark.parametrize(("behaviour", "steps_taken"), [(1, 2), (2, 12)])
+def test_all_that_an_account_may_have_fits_one_step_after_the_other(
+    behaviour: int, steps_taken: int
+) -> None:
     log_ = Deciding(CORE, careful=False).given(
         table_facts.open_table(of=floor_spec()), shoe_opened(), shoe_started(), open_round()
     )
     for number in range(15):
         log_.given(bet(number, CALL_US + 1, count=32))
-    log_.when(close())
-    assert [len(step) for step in log_.steps] == [1, 2]
+    log_.when(dataclasses.replace(close(), behaviour=behaviour))
+    assert [len(step) for step in log_.steps] == [1] * (steps_taken - 1) + [2]
 
 
 # ---- outcomes that come too early --------------------------------------------------------------
@@ -438,7 +442,7 @@ def test_a_card_out_of_turn_suspends_a_round_that_is_dealt() -> None:
 def cut_short(told: bool, monkeypatch: pytest.MonkeyPatch) -> Deciding[TableState]:
     """A close of two steps, with a void between them: the last answer of the first is read back
     behind it."""
-    monkeypatch.setattr(floor_close, "STEP_BETS", 1)
+    monkeypatch.setattr(steps, "STEP_BETS", (1,))
     log_ = betting().given(bet(1, 55_000), bet(2, 56_000, account="ben"))
     fact = close()
     body: Any = fact.body

@@ -15,9 +15,9 @@ from sabot.wallet.v1 import events_pb2 as wallet
 from services.games import baccarat
 from services.games.catalogue import baccarat_1
 from services.games.money import Rounding
-from services.kernel.event import InvariantViolated
+from services.kernel.event import NEWEST_BEHAVIOUR, InvariantViolated, Unfinished
 from services.settlement.domain.core import CORE
-from services.settlement.domain.state import STEP_BETS, SettlementState
+from services.settlement.domain.state import SettlementState
 from tests.unit.deciding import MAX_BYTES, Deciding, Fact, by
 from tests.unit.table_facts import R1, R2, T, bets_of, round_opened, spec, voided
 
@@ -72,7 +72,7 @@ def went_back(account: str, *bet_ids: str, partner: str = "acme", void: bool = F
     )
 
 
-def accepted(cards: tuple[str, str], round_id: str = R1, behaviour: int = 1) -> Fact:
+def accepted(cards: tuple[str, str], round_id: str = R1, behaviour: int = NEWEST_BEHAVIOUR) -> Fact:
     player, banker = (hand.split() for hand in cards)
     result = rules.BaccaratResult(
         player_cards=player,
@@ -268,31 +268,43 @@ def many(accounts: int, bets: int) -> Deciding[SettlementState]:
     )
 
 
-def test_many_bets_are_settled_in_steps_and_no_account_is_split() -> None:
-    log_so_far = many(accounts=100, bets=30).when(accepted(PLAYER_WINS))
-    per_step = STEP_BETS // 30
+EVERY_BEHAVIOUR = pytest.mark.parametrize(("behaviour", "in_step"), [(1, 400), (2, 40)])
+"""With the bets of a step under it, which no later build may change."""
+
+
+@EVERY_BEHAVIOUR
+def test_many_bets_are_settled_in_steps_and_no_account_is_split(
+    behaviour: int, in_step: int
+) -> None:
+    log_so_far = many(accounts=104, bets=7).when(accepted(PLAYER_WINS, behaviour=behaviour))
+    per_step = in_step // 7
     sizes = [len(step) for step in log_so_far.steps]
-    assert sizes == [per_step] * (100 // per_step) + [100 % per_step + 1]
+    assert sizes == [per_step] * (104 // per_step) + [104 % per_step + 1]
     names = [
         one.account_id for one in log_so_far.answers if isinstance(one, settlement.BetsSettled)
     ]
-    assert names == [f"a{n}" for n in range(100)]
-    assert log_so_far.answers[-1] == done(100, 3000)
+    assert names == [f"a{n}" for n in range(104)]
+    assert log_so_far.answers[-1] == done(104, 728)
 
 
-def test_accounts_that_fill_a_step_exactly_need_no_second_one() -> None:
-    log_so_far = many(accounts=STEP_BETS, bets=1).when(accepted(PLAYER_WINS))
-    assert [len(step) for step in log_so_far.steps] == [STEP_BETS + 1]
-    log_so_far = many(accounts=STEP_BETS + 1, bets=1).when(accepted(PLAYER_WINS))
-    assert [len(step) for step in log_so_far.steps] == [STEP_BETS, 2]
+@EVERY_BEHAVIOUR
+def test_accounts_that_fill_a_step_exactly_need_no_second_one(behaviour: int, in_step: int) -> None:
+    last = accepted(PLAYER_WINS, behaviour=behaviour)
+    assert [len(step) for step in many(in_step, bets=1).when(last).steps] == [in_step + 1]
+    assert [len(step) for step in many(in_step + 1, bets=1).when(last).steps] == [in_step, 2]
 
 
-def test_an_account_with_more_bets_than_a_step_is_a_step_of_its_own() -> None:
-    log_so_far = many(accounts=3, bets=500).when(accepted(PLAYER_WINS))
+@EVERY_BEHAVIOUR
+def test_an_account_with_more_bets_than_a_step_is_a_step_of_its_own(
+    behaviour: int, in_step: int
+) -> None:
+    assert in_step < 500
+    log_so_far = many(accounts=3, bets=500).when(accepted(PLAYER_WINS, behaviour=behaviour))
     assert [len(step) for step in log_so_far.steps] == [1, 1, 2]
 
 
-def test_the_longest_step_fits_an_entry() -> None:
+@EVERY_BEHAVIOUR
+def test_the_longest_step_fits_an_entry(behaviour: int, in_step: int) -> None:
     """The harness measures every step; here with the longest ids of everything."""
     of = spec(table_id="t" * 32)
     round_id = f"{'t' * 32}-{10**18}"
@@ -301,7 +313,7 @@ def test_the_longest_step_fits_an_entry() -> None:
         table.TableOpened(spec=of, revision=1),
         table.RoundOpened(table_id="t" * 32, round_id=round_id, number=10**18),
     )
-    for n in range(STEP_BETS):
+    for n in range(in_step):
         log_so_far.given(
             by(
                 wallet.StakeReserved(
@@ -313,11 +325,11 @@ def test_the_longest_step_fits_an_entry() -> None:
                 partner="p" * 32,
             )
         )
-    last = accepted(BANKER_WINS, round_id)
+    last = accepted(BANKER_WINS, round_id, behaviour)
     assert isinstance(last.body, table.ResultAccepted)
     last.body.table_id = "t" * 32
-    log_so_far.when(by(last.body, partner="p" * 32, actor="o" * 41))
-    assert len(log_so_far.steps[0]) == STEP_BETS + 1
+    log_so_far.when(by(last.body, partner="p" * 32, actor="o" * 41, behaviour=behaviour))
+    assert len(log_so_far.steps[0]) == in_step + 1
     assert MAX_BYTES == 262_144
 
 
@@ -328,6 +340,21 @@ def test_every_step_is_decided_by_the_behaviour_of_its_result() -> None:
     assert running.behaviour == 1
     log_so_far.given(accepted(TIE, behaviour=2))
     assert running.behaviour == 1
+
+
+def test_a_settlement_that_began_before_a_new_behaviour_ends_as_it_began() -> None:
+    log_so_far = many(accounts=900, bets=1)
+    event = log_so_far._event(accepted(PLAYER_WINS, behaviour=1))
+    log_so_far.core.evolve(log_so_far.state, event)
+    sizes = []
+    for _ in range(3):
+        step = log_so_far.core.decide(log_so_far.state, event)
+        answers = step.answers if isinstance(step, Unfinished) else step
+        sizes.append(len(answers))
+        for body in answers:
+            event = event._replace(body=body, service="settlement", is_input=False, behaviour=2)
+            log_so_far.core.evolve(log_so_far.state, event)
+    assert sizes == [400, 400, 101]
 
 
 def test_a_bet_that_the_rules_do_not_know_is_a_bug_that_is_named() -> None:

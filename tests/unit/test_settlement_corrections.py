@@ -21,7 +21,7 @@ from services.kernel.event import Position
 from services.settlement.domain.core import CORE
 from services.settlement.domain.correcting import Fault, differences
 from services.settlement.domain.facts import NOTHING_YET
-from services.settlement.domain.state import STEP_BETS, SettlementState
+from services.settlement.domain.state import SettlementState
 from tests.unit.correction_facts import (
     C1,
     VOID,
@@ -292,19 +292,22 @@ def baccarat_result(player: list[str], banker: list[str]) -> Outcome:
     return Outcome(result=result)
 
 
-def test_a_round_of_many_bets_is_settled_again_in_steps() -> None:
+@pytest.mark.parametrize(("behaviour", "in_step", "steps"), [(1, 400, 11), (2, 40, 105)])
+def test_a_round_of_many_bets_is_settled_again_in_steps(
+    behaviour: int, in_step: int, steps: int
+) -> None:
     accounts = 1_050
     bets = {f"a{n:05}": [("red", "", 100), ("straight", "7", 100)] for n in range(accounts)}
     one = Recalling(paid_round(bets), spin(7), careful=False)
     one.game.given(*(one.step(n, [fact]) for n, fact in enumerate(one.facts, start=1)))
     one.game.when(one.end()).then_only(corrections.FactsRecalled)
-    one.game.when(by(result_corrected(spin(7)), partner=""))
+    one.game.when(by(result_corrected(spin(7)), partner="", behaviour=behaviour))
     sizes = [
         sum(2 * len(body.bets) for body in step if isinstance(body, corrections.BetsCorrected))
         for step in one.game.steps
     ]
-    assert max(sizes) == STEP_BETS
-    assert len(sizes) == 11
+    assert max(sizes) == in_step
+    assert len(sizes) == steps
     assert sum(sizes) == accounts * 4
     last = one.game.answers[-1]
     assert isinstance(last, corrections.RoundCorrected)

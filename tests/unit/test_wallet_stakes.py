@@ -180,33 +180,39 @@ def test_a_void_after_the_seal_and_without_bets() -> None:
     with_money(0).when(BOOK_VOIDED).then(RETURNED)
 
 
+@pytest.mark.parametrize(("behaviour", "in_step"), [(1, 400), (2, 40)])
 @pytest.mark.parametrize("accounts", [1, 2, 3, 5])
-def test_a_mass_void_goes_in_steps_of_at_most_400_bets(accounts: int) -> None:
+def test_a_mass_void_goes_in_steps_of_so_many_bets(
+    accounts: int, behaviour: int, in_step: int
+) -> None:
     names = [f"a{number}" for number in range(accounts)]
     game = with_money(1_000_000, *names)
     game.careful = False
     for number in range(300):
         for name in names:
             game.given(approved(f"r{number}", (f"{name}-{number}", "tie", 100), account=name))
-    game.when(by(BOOK_VOIDED, partner=""))
+    game.when(by(BOOK_VOIDED, partner="", behaviour=behaviour))
     lines = [
         sum(len(one.bets) for one in step if isinstance(one, wallet.StakeReturned))
         for step in game.steps
     ]
     assert sum(lines) == 300 * accounts
-    assert all(0 < line <= 400 for line in lines)
+    assert max(lines) == min(in_step, sum(lines))
+    assert all(lines)
+    assert len(lines) == -(-300 * accounts // in_step)
     assert game.answers[-1] == RETURNED
     assert not any(isinstance(one, wallet.RoundReturned) for one in game.answers[:-1])
     assert all(balance(game, name) == (1_000_000, 0) for name in names)
 
 
-def test_an_account_with_most_bets_is_returned_in_two_steps() -> None:
+@pytest.mark.parametrize(("behaviour", "steps"), [(1, 2), (2, 13)])
+def test_an_account_with_most_bets_is_returned_in_steps(behaviour: int, steps: int) -> None:
     game = with_money(1_000_000)
     game.careful = False
     for number in range(500):
         game.given(approved(f"r{number}", (f"b{number}", "tie", 100)))
-    game.when(by(BOOK_VOIDED, partner=""))
-    assert [len(step) for step in game.steps] == [1, 2]
+    game.when(by(BOOK_VOIDED, partner="", behaviour=behaviour))
+    assert [len(step) for step in game.steps] == [1] * (steps - 1) + [2]
     assert balance(game) == (1_000_000, 0)
 
 

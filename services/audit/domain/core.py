@@ -30,7 +30,7 @@ from services.audit.domain.significant import (
     noted_calls,
     set_thresholds,
 )
-from services.kernel.event import UNLOGGED, Answers, Core, Event, Position
+from services.kernel.event import NEWEST_BEHAVIOUR, UNLOGGED, Answers, Core, Event, Position
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
 CORE: Core[AuditState] = Core(
     service="audit",
     schema=4,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=AuditState,
     initial=AuditState,
     evolve=evolve,

@@ -22,7 +22,7 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import risk_events_pb2 as risk
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
-from services.kernel.event import Answers, Core, Event
+from services.kernel.event import NEWEST_BEHAVIOUR, Answers, Core, Event
 from services.limits.domain.accounts import (
     account_goes_on,
     bettor_of,
@@ -441,7 +441,7 @@ def _book_goes_on(
 CORE: Core[LimitsState] = Core(
     service=SERVICE,
     schema=4,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=LimitsState,
     initial=LimitsState,
     evolve=evolve,

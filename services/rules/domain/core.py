@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kernel.event import Core
+from services.kernel.event import NEWEST_BEHAVIOUR, Core
 from services.rules.domain.decide import decide
 from services.rules.domain.events import ANSWERS, FOLDS
 from services.rules.domain.evolve import evolve
@@ -11,7 +11,7 @@ from services.rules.domain.state import RulesState
 CORE: Core[RulesState] = Core(
     service="rules",
     schema=4,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=RulesState,
     initial=RulesState,
     evolve=evolve,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sabot.settlement.v1.events_pb2 import BetsSettled
 from sabot.wallet.v1.events_pb2 import StakeReserved
-from services.kernel.event import Core
+from services.kernel.event import NEWEST_BEHAVIOUR, Core
 from services.settlement.domain.decide import decide
 from services.settlement.domain.events import ANSWERS, FOLDS
 from services.settlement.domain.evolve import evolve
@@ -13,7 +13,7 @@ from services.settlement.domain.state import SettlementState
 CORE: Core[SettlementState] = Core(
     service="settlement",
     schema=4,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=SettlementState,
     initial=SettlementState,
     evolve=evolve,

@@ -18,12 +18,12 @@ from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import correction_events_pb2 as table_corrections
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
+from services.games.steps import step_bets
 from services.kernel.event import Answers, Event, InvariantViolated, Unfinished
 from services.settlement.domain.decide_corrections import correct_step, decide_recall
 from services.settlement.domain.events import Folded
 from services.settlement.domain.paying import Paying
 from services.settlement.domain.state import (
-    STEP_BETS,
     Round,
     SettlementState,
     StakedBet,
@@ -69,13 +69,14 @@ def decide(state: SettlementState, event: Event) -> Answers:
 def _step(table_id: str, running: Round) -> Answers:
     """The next accounts, as many as a step takes; `RoundSettled` behind the last one.
 
-    There is one behaviour so far. A later one branches here, on `running.behaviour`: that of the
-    round's `ResultAccepted`, whatever has been activated since."""
+    They are decided by `running.behaviour`: that of the round's `ResultAccepted`, whatever has been
+    activated since. An account is never split, so one with more bets than a step holds (at most
+    500) is a step of its own."""
     paying = Paying(running.round_id, running.rule_set, running.result)
     answers: list[Message] = []
-    bets_in_step = 0
+    most, bets_in_step = step_bets(running.behaviour), 0
     for who, bets in islice(running.stakes.items(), running.accounts_settled, None):
-        if answers and bets_in_step + len(bets) > STEP_BETS:
+        if answers and bets_in_step + len(bets) > most:
             return Unfinished(answers)
         bets_in_step += len(bets)
         answers.append(

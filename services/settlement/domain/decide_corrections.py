@@ -16,9 +16,10 @@ from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as table
+from services.games.steps import step_bets
 from services.kernel.event import Answers, Event, Position, Unfinished
 from services.settlement.domain.correcting import differences, dry_run_digest, fault_of
-from services.settlement.domain.state import STEP_BETS, Recall, SettlementState
+from services.settlement.domain.state import Recall, SettlementState
 
 Fault = corrections.CorrectionFault
 
@@ -77,8 +78,9 @@ def _fault(
 
 
 def correct_step(state: SettlementState, correction_id: str) -> Answers:
-    """The next accounts, as many as a step takes; `RoundCorrected` behind the last one. There is
-    one behaviour so far; a later one branches here, on `recall.behaviour`."""
+    """The next accounts, as many as a step takes; `RoundCorrected` behind the last one. They are
+    decided by `recall.behaviour`: that of their `ResultCorrected`, whatever has been activated
+    since."""
     recall = state.recalls.get(correction_id)
     if recall is None or not recall.is_recalled or not recall.behaviour:
         return ()
@@ -89,11 +91,11 @@ def correct_step(state: SettlementState, correction_id: str) -> Answers:
         "round_id": recall.round_id,
     }
     answers: list[Message] = []
-    bets_in_step = 0
+    most, bets_in_step = step_bets(recall.behaviour), 0
     found = differences(facts, recall.round_id, recall.outcome, recall.accounts_done)
     for _, one in found:
         # Each bet is told twice, before and after.
-        if answers and bets_in_step + 2 * len(one.bets) > STEP_BETS:
+        if answers and bets_in_step + 2 * len(one.bets) > most:
             return Unfinished(answers)
         bets_in_step += 2 * len(one.bets)
         answers.append(

@@ -11,10 +11,6 @@ from sabot.table.v1 import correction_events_pb2 as table_corrections
 from services.kernel.event import Position
 from services.settlement.domain.facts import Facts
 
-STEP_BETS = 400
-"""Bets settled in one step: other tables' events come in between, and a step fits one entry. An
-account is never split, so one with more bets than that (at most 500) is a step of its own."""
-
 
 class StakedBet(NamedTuple):
     """A reserved bet."""

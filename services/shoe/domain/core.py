@@ -9,7 +9,7 @@ packs that fill it to the count of its cards, `ShoeCensus`.
 from __future__ import annotations
 
 from sabot.shoe.v1 import floor_events_pb2 as floor
-from services.kernel.event import Core
+from services.kernel.event import NEWEST_BEHAVIOUR, Core
 from services.shoe.domain.decide import decide
 from services.shoe.domain.events import ANSWERS, FOLDS
 from services.shoe.domain.evolve import evolve
@@ -18,7 +18,7 @@ from services.shoe.domain.state import ShoeState
 CORE: Core[ShoeState] = Core(
     service="shoe",
     schema=5,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=ShoeState,
     initial=ShoeState,
     evolve=evolve,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sabot.table.v1 import floor_events_pb2 as orders
-from services.kernel.event import Core
+from services.kernel.event import NEWEST_BEHAVIOUR, Core
 from services.table.domain.decide import decide
 from services.table.domain.events import ANSWERS, FOLDS
 from services.table.domain.evolve import evolve
@@ -12,7 +12,7 @@ from services.table.domain.state import TableState
 CORE: Core[TableState] = Core(
     service="table",
     schema=9,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=TableState,
     initial=TableState,
     evolve=evolve,

@@ -132,7 +132,9 @@ def decide(state: TableState, event: Event) -> Answers:
         case floor.FloorFaultFound():
             return decide_fault(state, event, body)
         case table.BetsWithdrawn():
-            return go_on_closing(state, body)  # The last answer of an unfinished close, read back.
+            return go_on_closing(
+                state, event, body
+            )  # The last answer of an unfinished close, read back.
         case orders.EscalateSuspension():
             return decide_escalation(state, event, body)
         case wallet.RoundPaid() | wallet.RoundReturned():

@@ -44,7 +44,7 @@ def decide_order(state: TableState, event: Event, body: Order) -> Answers:
     if isinstance(body, table.OpenRound) and body.source == table.SOURCE_TIMER:
         return (_timer_opens(state, body),)
     if isinstance(body, table.CloseBetting) and body.source == table.SOURCE_TIMER:
-        return _timer_closes(state, body)
+        return _timer_closes(state, event, body)
     repeated = _repeated(state, event, body)
     if repeated is not None:
         return (repeated,)
@@ -237,7 +237,7 @@ def _closes(running: Round) -> bool:
     return running.at_floor is not None and running.at_floor.closing is not None
 
 
-def _timer_closes(state: TableState, body: table.CloseBetting) -> Answers:
+def _timer_closes(state: TableState, event: Event, body: table.CloseBetting) -> Answers:
     running = _about(state, body)
     if not isinstance(running, Round):
         unknown = (table.REFUSAL_UNKNOWN_TABLE, table.REFUSAL_UNKNOWN_ROUND)
@@ -249,7 +249,7 @@ def _timer_closes(state: TableState, body: table.CloseBetting) -> Answers:
     if running.suspended or running.closes_at_us is None or body.timer != running.timer:
         return (_ignored(log.IGNORED_REASON_NOT_NOW),)
     if running.at_floor is not None:
-        return close_by_timer(body.table_id, running)
+        return close_by_timer(event, body.table_id, running)
     return _closed(state, running, body.table_id, table.SOURCE_TIMER)
 
 

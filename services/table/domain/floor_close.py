@@ -11,7 +11,8 @@ late, whichever stands first in the log. In answer to the close, in this order:
 3. `BettingClosed`;
 4. `RoundSuspended`, where an outcome came before the call, or a device told an impossible time.
 
-At most `STEP_BETS` bets go in one step; from the first event of the first step on no bet is taken.
+As many bets go in one step as the behaviour in force at it says; from the first event of the first
+step on no bet is taken.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ from google.protobuf.message import Message
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
+from services.games.steps import step_bets
 from services.kernel.event import Answers, Event, Unfinished
 from services.table.domain.floor_state import FloorRound
 from services.table.domain.state import Phase, PlacedBet, Round, TableState, running_round
 
-STEP_BETS = 400
-"""Bets returned in one step: with the longest ids about 100 of an entry's 256 KiB."""
 AHEAD_US = 1_000_000
 """How far a device's clock may be ahead of the edge's, as an edge's may be of the log's."""
 
@@ -45,12 +45,13 @@ def close_by_call(event: Event, running: Round, body: table.CloseBetting) -> Ans
             close.cut_off_us = body.device_time_us
         else:
             close.suspends = table.ROUND_REASON_EQUIPMENT
-    return closing_step(body.table_id, running, close)
+    return _closing_step(event, body.table_id, running, close)
 
 
-def close_by_timer(table_id: str, running: Round) -> Answers:
+def close_by_timer(event: Event, table_id: str, running: Round) -> Answers:
     """The window has ended: by the order of the log alone (rule ROU-7)."""
-    return closing_step(table_id, running, table.BettingClose(source=table.SOURCE_TIMER))
+    close = table.BettingClose(source=table.SOURCE_TIMER)
+    return _closing_step(event, table_id, running, close)
 
 
 def decide_fault(state: TableState, event: Event, body: floor.FloorFaultFound) -> Answers:
@@ -68,7 +69,7 @@ def decide_fault(state: TableState, event: Event, body: floor.FloorFaultFound) -
         )
         if _can_be(at_floor, body.happened_us, event.time_us):
             close.cut_off_us = body.happened_us
-        return closing_step(body.table_id, running, close)
+        return _closing_step(event, body.table_id, running, close)
     if running.suspended:
         return ()
     return (_suspended(body.table_id, running, _REASONS[body.fault]),)
@@ -83,7 +84,7 @@ _REASONS: dict[int, table.RoundReason.ValueType] = {
 }
 
 
-def go_on_closing(state: TableState, body: table.BetsWithdrawn) -> Answers:
+def go_on_closing(state: TableState, event: Event, body: table.BetsWithdrawn) -> Answers:
     """The next step, unless the round was voided meanwhile: then every stake goes back anyway, and
     whoever made the call is told."""
     running = running_round(state, body.table_id, body.round_id)
@@ -91,7 +92,7 @@ def go_on_closing(state: TableState, body: table.BetsWithdrawn) -> Answers:
         return ()
     if running is None or running.phase is not Phase.BETTING:
         return _cut_short(body)
-    return closing_step(body.table_id, running, body.close)
+    return _closing_step(event, body.table_id, running, body.close)
 
 
 def _cut_short(body: table.BetsWithdrawn) -> Answers:
@@ -107,10 +108,12 @@ def _cut_short(body: table.BetsWithdrawn) -> Answers:
     )
 
 
-def closing_step(table_id: str, running: Round, close: table.BettingClose) -> Answers:
+def _closing_step(
+    event: Event, table_id: str, running: Round, close: table.BettingClose
+) -> Answers:
     """As much of the close as fits one step; see the module."""
     answers: list[Message] = []
-    room = STEP_BETS
+    room = step_bets(event.behaviour)
     for one in _returns(table_id, running, close):
         if not room:
             return Unfinished(answers)

@@ -16,7 +16,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.wallet.v1 import correction_events_pb2 as corrections
 from sabot.wallet.v1 import events_pb2 as wallets
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
-from services.kernel.event import Answers, Core, Event
+from services.kernel.event import NEWEST_BEHAVIOUR, Answers, Core, Event
 from services.wallet.domain.accounts import (
     ID_DECLINES,
     Request,
@@ -369,7 +369,7 @@ def _given_back(returned: wallets.StakeReturned, _: str) -> tuple[str, ...]:
 CORE: Core[WalletState] = Core(
     service=SERVICE,
     schema=4,
-    behaviour=1,
+    behaviour=NEWEST_BEHAVIOUR,
     state_type=WalletState,
     initial=WalletState,
     evolve=evolve,

@@ -15,6 +15,7 @@ from sabot.partnerwallet.v1 import partner_wallet_service_pb2 as partner_wallet
 from sabot.settlement.v1 import events_pb2 as settlements
 from sabot.table.v1 import bet_pb2 as bets
 from sabot.wallet.v1 import events_pb2 as wallets
+from services.games.steps import step_bets
 from services.kernel.event import Answers, Event, InvariantViolated, Unfinished
 from services.wallet.domain.seamless_debits import (
     MAX_ORDERS,
@@ -32,9 +33,6 @@ from services.wallet.domain.seamless_returns import (
 )
 from services.wallet.domain.seamless_state import is_seamless
 from services.wallet.domain.state import RoundStakes, Stake, Standing, WalletState
-
-STEP_BETS = 400
-"""Bets returned in one step of a void: with the longest ids about 200 of an entry's 256 KiB."""
 
 
 def reserve(state: WalletState, event: Event, body: limits.BetsApproved) -> Sequence[Message]:
@@ -204,13 +202,14 @@ def _orders(
 
 
 def return_step(state: WalletState, event: Event, round_id: str) -> Answers:
-    """The next step of a void: requests that seamless partners have not answered are off; then at
-    most 400 bets go back, oldest first; the marker after the last."""
+    """The next step of a void: requests that seamless partners have not answered are off; then as
+    many bets as a step holds go back, oldest first; the marker after the last. How many that is,
+    the behaviour in force at each step says: all in all the same goes back either way."""
     stakes = state.rounds.get(round_id)
     if stakes is None:
         raise InvariantViolated(f"round {round_id} is voided, but its stakes are gone already")
     answers: list[Message] = []
-    room = STEP_BETS
+    room = step_bets(event.behaviour)
     money = state.seamless.rounds.get(round_id)
     for asked_by, pending in () if money is None else money.pending.items():
         if room <= 0:
