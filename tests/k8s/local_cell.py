@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -374,9 +374,15 @@ class LocalCell:
 
 
 @asynccontextmanager
-async def local_cell(folder: Path, overlay: str, new_cell: str) -> AsyncIterator[LocalCell]:
-    """A cell from nothing to ready, in the order of docs/operations.md; ended at the end."""
-    cell = LocalCell(folder, rendered(overlay))
+async def local_cell(
+    folder: Path,
+    overlay: str,
+    new_cell: str,
+    of: Callable[[Path, list[Object]], LocalCell] | None = None,
+) -> AsyncIterator[LocalCell]:
+    """A cell from nothing to ready, in the order of docs/operations.md; ended at the end. `of`
+    makes another kind of cell."""
+    cell = (of or LocalCell)(folder, rendered(overlay))
     cell.plan()
     cell.make_secrets()
     await cell.make_keys()
