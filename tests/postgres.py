@@ -11,7 +11,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from services.kernel.held_ports import HeldPorts
 
 NO_POSTGRESQL = "PostgreSQL cannot be had here"
 """A reason of tests/skips.md."""
@@ -67,7 +68,8 @@ class PostgresServer:
         self._programs = programs
         self._folder = folder
         self.password = secrets.token_hex(16)
-        self.port = _free_port()
+        self._held = HeldPorts(1)
+        (self.port,) = self._held.numbers
         self._as = _unprivileged() if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
         self._encrypts = False
@@ -129,6 +131,10 @@ class PostgresServer:
     def resume(self) -> None:
         """Let it go on."""
         self._signal_all(signal.SIGCONT)
+
+    def let_go(self) -> None:
+        """It is not started again."""
+        self._held.release()
 
     def url(self, schema: str) -> str:
         """Where a projection's tables are, with the password."""
@@ -203,6 +209,7 @@ def postgresql(certificate: tuple[bytes, bytes] | None = None) -> Iterator[Postg
         yield server
     finally:
         server.stop()
+        server.let_go()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -213,10 +220,3 @@ def _unprivileged() -> tuple[int, int]:
             found = pwd.getpwnam(name)
             return found.pw_uid, found.pw_gid
     pytest.skip(NO_POSTGRESQL)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

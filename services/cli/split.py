@@ -19,7 +19,8 @@ from services.cli.fleet import CELL, DEFAULT_PORT, embedded_log, prepare_tokens
 from services.events import SERVICES
 from services.kernel import event_loop
 from services.kernel.embedded import Credentials, EmbeddedServer
-from services.kernel.nats_process import LAUNCHER, free_ports, write_private
+from services.kernel.held_ports import HeldPorts
+from services.kernel.nats_process import LAUNCHER, write_private
 from services.kernel.tokens import Tokens
 
 STOP_WAIT_S = 20.0
@@ -169,35 +170,36 @@ async def split_services(
     Tokens(token_file)
     fleet = SplitFleet(data, servers, tokens)
     names = _names(replicas)
-    ports = free_ports(len(names))
-    if port:
-        ports[0] = port
-    behind = {
-        wanted: ",".join(
-            f"127.0.0.1:{at}"
-            for (service, _), at in zip(names, ports, strict=True)
-            if service == wanted
-        )
-        for wanted in ("wallet", "limits")
-    }
-    for (service, name), at in zip(names, ports, strict=True):
-        environment = {
-            **os.environ,
-            **_environment(data, servers, service, name, at, token_file),
-            # All of them: gRPC goes on to the next where one is away.
-            "SABOT_WALLET_ADDRESS": f"ipv4:{behind['wallet']}",
-            "SABOT_LIMITS_ADDRESS": f"ipv4:{behind['limits']}",
+    with HeldPorts(len(names)) as held:  # a process that is started again has its own again
+        ports = list(held.numbers)
+        if port:
+            ports[0] = port
+        behind = {
+            wanted: ",".join(
+                f"127.0.0.1:{at}"
+                for (service, _), at in zip(names, ports, strict=True)
+                if service == wanted
+            )
+            for wanted in ("wallet", "limits")
         }
-        log_path = logs / f"{name}.log" if logs else None
-        fleet.children.append(Child(service, name, at, environment, log_path))
-    try:
-        for child in fleet.children:
-            await child.start()
-            if restart:
-                child.keeper = asyncio.create_task(child.keep(), name=child.name)
-        yield fleet
-    finally:
-        await asyncio.gather(*(child.stop() for child in fleet.children))
+        for (service, name), at in zip(names, ports, strict=True):
+            environment = {
+                **os.environ,
+                **_environment(data, servers, service, name, at, token_file),
+                # All of them: gRPC goes on to the next where one is away.
+                "SABOT_WALLET_ADDRESS": f"ipv4:{behind['wallet']}",
+                "SABOT_LIMITS_ADDRESS": f"ipv4:{behind['limits']}",
+            }
+            log_path = logs / f"{name}.log" if logs else None
+            fleet.children.append(Child(service, name, at, environment, log_path))
+        try:
+            for child in fleet.children:
+                await child.start()
+                if restart:
+                    child.keeper = asyncio.create_task(child.keep(), name=child.name)
+            yield fleet
+        finally:
+            await asyncio.gather(*(child.stop() for child in fleet.children))
 
 
 def _names(replicas: Replicas) -> list[tuple[str, str]]:

@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from services.kernel.held_ports import HOST, HeldPorts
 from services.kernel.nats_process import (
-    HOST,
     POLL_S,
     NatsProcess,
     ServerNotStarted,
-    free_ports,
     http_get,
     write_private,
 )
@@ -138,6 +137,7 @@ class EmbeddedServer:
         self._table = (MAKER, WHOLE_FLEET, READER, *service_users(services))
         self.users = {user.name: _credentials(user) for user in self._table}
         self._server: NatsProcess | None = None
+        self._ports = HeldPorts(0)
         self.keeper: asyncio.Task[None] | None = None
         """Whoever starts the server again when it ends; done only where it may not be started."""
 
@@ -203,7 +203,9 @@ class EmbeddedServer:
         """Start the server in the folder, which `acquire` has locked. Raises ServerNotStarted."""
         descriptor = self.lock.descriptor
         for attempt in range(PORT_TRIES):
-            client_port, monitor_port = free_ports(2)
+            self._ports.release()
+            self._ports = HeldPorts(2)
+            client_port, monitor_port = self._ports.numbers
             self._server = NatsProcess(
                 self.data,
                 _server_config(self.data / "nats", self._users()),
@@ -240,6 +242,7 @@ class EmbeddedServer:
         """Stop the server cleanly and let go of the folder."""
         if self._server is not None:
             await self._server.stop()
+        self._ports.release()
         with contextlib.suppress(FileNotFoundError):
             (self.data / "server.json").unlink()
         self.lock.release()
@@ -284,6 +287,7 @@ class Cluster:
         self.size = size
         self.admin = _credentials(MAKER)
         self.servers: list[NatsProcess] = []
+        self._ports = HeldPorts(0)
 
     @property
     def client_urls(self) -> list[str]:
@@ -314,9 +318,11 @@ class Cluster:
     async def stop(self) -> None:
         """Stop all servers."""
         await asyncio.gather(*(server.stop() for server in self.servers))
+        self._ports.release()
 
     def _configure(self) -> None:
-        ports = free_ports(3 * self.size)
+        self._ports = HeldPorts(3 * self.size)
+        ports = self._ports.numbers
         routes = [f"nats://{HOST}:{ports[3 * index + 2]}" for index in range(self.size)]
         self.servers = []
         for index in range(self.size):

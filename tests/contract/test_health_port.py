@@ -18,9 +18,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from services.events import event_types
 from services.kernel import host
 from services.kernel.health_port import LIVE, READY, HealthPort, health_port
+from services.kernel.held_ports import HeldPorts
 from services.kernel.log import LogInfo
 from services.kernel.memory_log import MemoryLog, MemoryStore
-from services.kernel.nats_process import free_ports, write_private
+from services.kernel.nats_process import write_private
 from services.kernel.preflight import Preflight
 from services.kernel.settings import ServiceSettings
 from services.kernel.tokens import Caller
@@ -121,7 +122,6 @@ async def test_probes_need_no_certificate_where_calls_have_tls(tmp_path: Path) -
     for part in issued.cert_chain_pems:
         part.write_to_path(chain, append=True)
     issued.private_key_pem.write_to_path(key)
-    (calls,) = free_ports(1)
 
     async def during(probed: HealthPort, log: HeldLog) -> None:
         log.go.set()
@@ -132,10 +132,12 @@ async def test_probes_need_no_certificate_where_calls_have_tls(tmp_path: Path) -
                 await stub.Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_S)
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, "calls are taken by TLS alone"
 
-    settings = ServiceSettings(
-        cell=CELL, data=tmp_path, port=calls, health_port=0, tls_certificate=chain, tls_key=key
-    )
-    await on_held_log(settings, during)
+    with HeldPorts(1) as held:
+        (calls,) = held.numbers
+        settings = ServiceSettings(
+            cell=CELL, data=tmp_path, port=calls, health_port=0, tls_certificate=chain, tls_key=key
+        )
+        await on_held_log(settings, during)
 
 
 async def test_nothing_but_health_is_served_there(tmp_path: Path) -> None:
@@ -164,29 +166,30 @@ async def test_without_a_port_there_is_none_and_a_taken_one_is_said() -> None:
 async def test_a_service_answers_probes_while_it_waits_for_the_log_s_servers(
     tmp_path: Path,
 ) -> None:
-    port, nobody = free_ports(2)
     write_private(tmp_path / "tokens.json", "{}")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "services.wallet",
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'protos' / 'gen'}",
-            "SABOT_NATS_URL": f"nats://127.0.0.1:{nobody}",
-            "SABOT_NATS_MONITOR_URLS": f"http://127.0.0.1:{nobody}",
-            "SABOT_DATA": str(tmp_path),
-            "SABOT_TOKEN_FILE": str(tmp_path / "tokens.json"),
-            "SABOT_HEALTH_PORT": str(port),
-        },
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        await becomes(port, LIVE, SERVING)
-        assert await told(port, READY) == NOT_SERVING
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 1, "it gives up its start"
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    with HeldPorts(2) as held:
+        port, nobody = held.numbers
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "services.wallet",
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{ROOT}:{ROOT / 'protos' / 'gen'}",
+                "SABOT_NATS_URL": f"nats://127.0.0.1:{nobody}",
+                "SABOT_NATS_MONITOR_URLS": f"http://127.0.0.1:{nobody}",
+                "SABOT_DATA": str(tmp_path),
+                "SABOT_TOKEN_FILE": str(tmp_path / "tokens.json"),
+                "SABOT_HEALTH_PORT": str(port),
+            },
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await becomes(port, LIVE, SERVING)
+            assert await told(port, READY) == NOT_SERVING
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 1, "it gives up its start"
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()

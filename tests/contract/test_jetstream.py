@@ -12,10 +12,11 @@ import pytest
 
 from services.kernel import jetstream_read, preflight, streams
 from services.kernel.embedded import Cluster
+from services.kernel.held_ports import HeldPorts
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused, AppendUnknown, FenceLost, LogUnavailable
 from services.kernel.nats_connection import NatsConnection
-from services.kernel.nats_process import NatsProcess, free_ports
+from services.kernel.nats_process import NatsProcess
 from tests.contract.conftest import Clusters
 from tests.contract.places import PATIENCE_S, JetStreamPlace, ask, reading, take
 
@@ -160,9 +161,9 @@ async def test_reading_where_there_is_no_stream_says_so(
             await anext(entries)
     with pytest.raises(LogUnavailable, match="stream not found"):
         await log.info(wait_s=PATIENCE_S)
-    with pytest.raises(LogUnavailable, match="no connection"):
+    with HeldPorts(1) as nobody, pytest.raises(LogUnavailable, match="no connection"):
         await JetStreamLog.connect(
-            [f"nats://127.0.0.1:{free_ports(1)[0]}"],
+            [f"nats://127.0.0.1:{nobody.numbers[0]}"],
             "nowhere",
             name="x",
             consumer_prefix="x",
@@ -296,7 +297,8 @@ async def test_nats_06_preflight_refuses_a_server_that_does_not_sync_always(
     jet = {"store_dir": str(tmp_path / "nats")}
     if interval is not None:
         jet["sync_interval"] = interval
-    client_port, monitor_port = free_ports(2)
+    held = HeldPorts(2)
+    client_port, monitor_port = held.numbers
     server = NatsProcess(
         tmp_path, {"jetstream": jet}, client_port=client_port, monitor_port=monitor_port
     )
@@ -311,6 +313,7 @@ async def test_nats_06_preflight_refuses_a_server_that_does_not_sync_always(
         assert "sync_interval" in found.problems[0]
     finally:
         await server.stop()
+        held.release()
 
 
 async def test_nats_06_every_server_that_this_project_starts_syncs_always(

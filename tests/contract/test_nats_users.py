@@ -25,10 +25,11 @@ from services.cli.nats_config import SERVER_NAME, ServerPlace, config, write_sec
 from services.cli.nats_watch import LogWatch
 from services.cli.streams import Servers, What, applied, planned
 from services.events import SERVICES
+from services.kernel.held_ports import HOST, HeldPorts
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused
 from services.kernel.nats_connection import Forbidden, NatsConnection
-from services.kernel.nats_process import HOST, free_ports, http_get, server_binary
+from services.kernel.nats_process import http_get, server_binary
 from services.kernel.nats_users import ADMIN, NatsUser, cluster_users, service_users
 from services.kernel.preflight import check_log
 from services.kernel.streams import find_stream, stream_name
@@ -80,6 +81,7 @@ class Cell:
     misused: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     """What they alarmed of."""
     told: io.StringIO = field(default_factory=io.StringIO)
+    held: HeldPorts = field(default_factory=lambda: HeldPorts(0))
 
     @property
     def servers(self) -> Servers:
@@ -89,7 +91,8 @@ class Cell:
         return (self.folder / f"{user}.password").read_text().strip()
 
     async def start(self) -> None:
-        ports = free_ports(3 * SIZE)
+        self.held = HeldPorts(3 * SIZE)
+        ports = self.held.numbers
         write_secrets(self.folder, [f"{HOST}:{port}" for port in ports[2::3]])
         for number in range(SIZE):
             client, monitor, route = ports[3 * number : 3 * number + 3]
@@ -154,6 +157,7 @@ class Cell:
         await asyncio.gather(*(process.wait() for process in self.processes))
         for watch in self.watches:
             watch.close()
+        self.held.release()
 
     async def log_of(self, user: NatsUser) -> JetStreamLog:
         return await JetStreamLog.connect(

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,13 +17,7 @@ from typing import Self
 from typer.testing import CliRunner
 
 from services.cli.main import app
-
-
-def free_port() -> int:
-    """A port of this machine that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from services.kernel.held_ports import HeldPorts
 
 
 class WalletProcess:
@@ -39,7 +32,8 @@ class WalletProcess:
         done = CliRunner().invoke(app, ["wallet-keys", "--keys", str(self.keys)])
         assert done.exit_code == 0, done.output
         published.write_text(done.stdout)
-        self.address = f"127.0.0.1:{free_port()}"
+        self._held = HeldPorts(1)  # it is at one address however often it is started
+        self.address = f"127.0.0.1:{self._held.numbers[0]}"
         self.books = folder / "wallet.db"
         self._pid = folder / "pid"
         self._started: subprocess.Popen[str] | None = None
@@ -95,6 +89,7 @@ class WalletProcess:
     ) -> None:
         self.signal(signal.SIGKILL)
         self._forget()
+        self._held.release()
 
 
 def opened(accounts: Sequence[str]) -> list[str]:

@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 from sabot.partnerwallet.v1 import conventions_pb2 as conventions
 from sabot.wallet.v1.partner_profile_pb2 import WALLET_MODE_SEAMLESS, PartnerProfile
 from services.cli.main import app
-from tests.fleet.partner_wallet_process import WalletProcess, free_port, opened
+from services.kernel.held_ports import HeldPorts
+from tests.fleet.partner_wallet_process import WalletProcess, opened
 
 OPENED = opened(["kit-eur:EUR:1000000", "kit-kwd:KWD:50000", "kit-blocked:EUR:50000"])
 TEST_ACCOUNTS = ("--account", "kit-eur:EUR", "--account", "kit-kwd:KWD")
@@ -122,23 +123,26 @@ def test_at_a_terminal_a_person_is_asked_to_restart_the_wallet(tmp_path: Path) -
 
 def test_a_wallet_that_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     keys = ("--keys", str(tmp_path / "call_keys.json"))
-    nobody = f"127.0.0.1:{free_port()}"
-    done = here("certify-wallet", nobody, "--partner", "north", *keys, *TEST_ACCOUNTS)
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr.startswith("sabot: GetBalance of kit-eur: UNAVAILABLE")
-    with WalletProcess(tmp_path, *opened(["kit-eur:EUR:99999"])) as wallet:
-        done = here("certify-wallet", wallet.address, "--partner", "north", *keys, *TEST_ACCOUNTS)
+    with HeldPorts(1) as held:
+        nobody = f"127.0.0.1:{held.numbers[0]}"
+        done = here("certify-wallet", nobody, "--partner", "north", *keys, *TEST_ACCOUNTS)
         assert (done.exit_code, done.stdout) == (1, "")
-        assert done.stderr == (
-            "sabot: kit-eur has 99999 minor units and needs 100000 to be tried with\n"
-        )
-    for wrong, why in (
-        (("localhost", "--partner", "north", *TEST_ACCOUNTS), "HOST:PORT"),
-        ((nobody, *TEST_ACCOUNTS), "--partner"),
-        ((nobody, "--partner", "north", "--account", "kit-eur:EUR"), "two accounts"),
-        ((nobody, "--partner", "north", "--account", "kit-eur"), "ID:CURRENCY"),
-        ((nobody, "--partner", "north", *TEST_ACCOUNTS, "--case", "none"), "no case"),
-    ):
-        shown = here("certify-wallet", *wrong)
-        assert shown.exit_code == 2
-        assert why in shown.output
+        assert done.stderr.startswith("sabot: GetBalance of kit-eur: UNAVAILABLE")
+        with WalletProcess(tmp_path, *opened(["kit-eur:EUR:99999"])) as wallet:
+            done = here(
+                "certify-wallet", wallet.address, "--partner", "north", *keys, *TEST_ACCOUNTS
+            )
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert done.stderr == (
+                "sabot: kit-eur has 99999 minor units and needs 100000 to be tried with\n"
+            )
+        for wrong, why in (
+            (("localhost", "--partner", "north", *TEST_ACCOUNTS), "HOST:PORT"),
+            ((nobody, *TEST_ACCOUNTS), "--partner"),
+            ((nobody, "--partner", "north", "--account", "kit-eur:EUR"), "two accounts"),
+            ((nobody, "--partner", "north", "--account", "kit-eur"), "ID:CURRENCY"),
+            ((nobody, "--partner", "north", *TEST_ACCOUNTS, "--case", "none"), "no case"),
+        ):
+            shown = here("certify-wallet", *wrong)
+            assert shown.exit_code == 2
+            assert why in shown.output

@@ -23,7 +23,17 @@ TIMEOUT_S = 240
 def demo(data: Path, *more: str) -> str:
     """What a demonstration prints; it ends well."""
     done = subprocess.run(
-        [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data), *more],
+        [
+            sys.executable,
+            "-m",
+            "services.cli.main",
+            "demo",
+            "--data",
+            str(data),
+            "--port",
+            "0",
+            *more,
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -60,7 +70,10 @@ def leave_the_verification_out(data: Path) -> None:
     it."""
     command = [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data)]
     with subprocess.Popen(
-        [*command, "--rounds", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--port", "0", "--rounds", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

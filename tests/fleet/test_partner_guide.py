@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from services.certify.run import CASES
-from tests.fleet.partner_wallet_process import free_port
+from services.kernel.held_ports import HeldPorts
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs/partners"
@@ -91,7 +91,8 @@ def test_the_program_of_the_transfer_page_runs(demonstration: str, tmp_path: Pat
 
 @pytest.mark.timeout(4 * TIMEOUT_S)
 def test_the_commands_of_the_seamless_page_run(tmp_path: Path) -> None:
-    port = free_port()
+    held = HeldPorts(1)
+    (port,) = held.numbers
     told = []
     try:
         for block in blocks("seamless.md", "sh"):
@@ -114,6 +115,7 @@ def test_the_commands_of_the_seamless_page_run(tmp_path: Path) -> None:
     finally:
         with suppress(OSError):
             os.kill(int((tmp_path / "wallet.pid").read_text()), signal.SIGKILL)
+        held.release()
     assert told[2].splitlines()[-1] == f"{len(CASES)} passed, 0 failed, 0 not tried: certified"
     assert told[-1].startswith("the books agree: "), told[-1]
     assert "the books agree: 0 " not in told[-1]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -20,7 +20,7 @@ from sabot.partner.v1 import partner_service_pb2 as partner
 from services.cli.fleet import all_parts, connect, embedded_log, prepare_tokens
 from services.events import event_types
 from services.kernel import host, telemetry
-from services.kernel.nats_process import free_ports
+from services.kernel.held_ports import HeldPorts
 from services.kernel.preflight import Preflight, check_log
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry_names import (
@@ -32,7 +32,8 @@ from services.kernel.telemetry_names import (
     SPANS,
 )
 from services.kernel.tokens import Tokens
-from tests.fleet.clients import Operator, Partner, Servers, table_spec
+from tests.fleet import clients
+from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers, table_spec
 from tests.fleet.running import until_health
 
 PLACE = "sabot.partner.v1.PartnerService/PlaceBets"
@@ -83,8 +84,9 @@ async def seven_hosts(
     processes."""
     token_file, tokens = prepare_tokens(data)
     services = [part.core.service for part in all_parts(ServiceSettings(data=data))]
-    ports = dict(zip(services, free_ports(len(services)), strict=True))
     async with embedded_log(data) as server, AsyncExitStack() as stack:
+        held = stack.enter_context(HeldPorts(len(services)))
+        ports = dict(zip(services, held.numbers, strict=True))
 
         async def preflight() -> Preflight:
             return await check_log([server.monitor_url], server.cell, replicas=1)
@@ -142,12 +144,18 @@ def exemplars(port: int) -> set[str]:
     )
 
 
+@pytest.fixture
+def metrics_port() -> Iterator[int]:
+    with HeldPorts(1) as held:
+        yield held.numbers[0]
+
+
 async def test_one_bet_is_one_trace_from_the_call_to_the_payout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics_port: int
 ) -> None:
+    monkeypatch.setattr(clients, "CALL_S", PATIENCE_S)  # What is sent again leaves more spans.
     spans = Spans()
     monkeypatch.setattr(telemetry, "otlp_exporter", spans.exporter)
-    (metrics_port,) = free_ports(1)
     async with seven_hosts(tmp_path / "data", metrics_port) as (servers, tokens):
         north = Partner(servers, tokens["partner:north"])
         dealer = Operator(servers, tokens["operator:sam"])

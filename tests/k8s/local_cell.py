@@ -26,8 +26,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services.cli.nats_config import write_secrets
 from services.events import SERVICES
+from services.kernel.held_ports import HOST, HeldPorts
 from services.kernel.jetstream import JetStreamLog
-from services.kernel.nats_process import HOST, LAUNCHER, free_ports, http_get, server_binary
+from services.kernel.nats_process import LAUNCHER, http_get, server_binary
 from services.kernel.nats_users import cluster_users
 from services.kernel.streams import stream_name
 from services.kernel.telemetry_names import ALARM
@@ -80,6 +81,8 @@ class LocalCell:
     tokens: dict[str, str] = field(default_factory=dict[str, str])
     authority: trustme.CA = field(default_factory=trustme.CA)
     servers: list[Servers] = field(default_factory=list[Servers])
+    held: list[HeldPorts] = field(default_factory=list[HeldPorts])
+    """The pods' ports."""
     database: PostgresServer | None = None
     """What the resource `Cluster` asks for, where there is one."""
 
@@ -93,12 +96,18 @@ class LocalCell:
         for one in workloads(self.objects):
             wanted = replicas(self.objects, one)
             count = wanted + one.surge
-            ports = iter(free_ports(count * len(one.open_ports)))
+            self.held.append(HeldPorts(count * len(one.open_ports)))
+            ports = iter(self.held[-1].numbers)
             self.places[one.name] = [
                 {name: next(ports) for name in one.open_ports} for _ in range(count)
             ]
             for _ in range(wanted):
                 self.add(one)
+
+    def let_go(self) -> None:
+        """The ports are anybody's."""
+        for one in self.held:
+            one.release()
 
     def add(self, one: Workload) -> Pod:
         """One more pod of a workload, with a name and a folder that no other has had."""
@@ -387,6 +396,7 @@ async def local_cell(
     cell.make_secrets()
     await cell.make_keys()
     with contextlib.ExitStack() as stack:
+        stack.callback(cell.let_go)
         if of_kind(cell.objects, "Cluster"):
             issued = cell.authority.issue_cert(HOST)
             chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
