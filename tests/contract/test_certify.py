@@ -16,6 +16,7 @@ from services.certify.run import CASES, Report, certify
 from services.cli import demo_seamless
 from services.kernel.call_tokens import load_or_create_call_keys, signer_of
 from tests.contract.partner_wallets import CELL, CONTRARY, PARTNER, USUAL, RunningWallet, running
+from tests.contract.places import PATIENCE_S
 from tests.contract.wallet_faults import (
     FAULTS,
     FORGETS_AT_RESTART,
@@ -37,7 +38,7 @@ async def certified(one: RunningWallet, only: Collection[str] = ()) -> Report:
             one.book.open_account(account.account_id, account.currency_code, 1_000_000)
         one.book.block_account(BLOCKED.account_id)
         signer = signer_of(load_or_create_call_keys(one.keys), CELL)
-        caller = Caller(one.address, signer, PARTNER, 5.0, None)
+        caller = Caller(one.address, signer, PARTNER, PATIENCE_S, None)
         profile = PartnerProfile(address=one.address, plaintext=True)
         try:
             return await certify(caller, profile, ACCOUNTS, BLOCKED, one.restart, only=only)

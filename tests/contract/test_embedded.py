@@ -172,7 +172,7 @@ async def test_a_killed_server_comes_back_at_the_same_address_with_everything(
     await make_stream(server)
     log = await log_of(server, FLEET)
     for number in range(10):
-        await log.append(f"sabot.{CELL}.alpha.in", b"%d" % number, expected=None, wait_s=5)
+        await log.append(f"sabot.{CELL}.alpha.in", b"%d" % number, expected=None, wait_s=PATIENCE_S)
     await server.server.kill()
     assert await server.server.wait_exit() == -signal.SIGKILL
     await server.restart()

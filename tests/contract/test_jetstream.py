@@ -230,7 +230,7 @@ async def test_nats_05_a_stream_that_an_operator_weakened_is_refused(
         await streams.require_stream(admin, on_single.cell, replicas=1, may_create=True)
     assert [words.split()[0] for words in unfit.value.deviations] == ["discard", "max_age"]
     urls = on_single.cluster.monitor_urls
-    found = await preflight.check_log(urls, on_single.cell, replicas=1)
+    found = await preflight.check_log(urls, on_single.cell, replicas=1, wait_s=PATIENCE_S)
     assert len(found.problems) == 2
     assert "discard" in found.problems[0]
     assert "max_age" in found.problems[1]
@@ -258,12 +258,14 @@ async def test_preflight_passes_one_server_and_three(clusters: Clusters) -> None
         urls = place.cluster.monitor_urls
         async with asyncio.timeout(PATIENCE_S):  # a new replica may be behind for a moment
             while True:
-                found = await preflight.check_log(urls, place.cell, replicas=size)
+                found = await preflight.check_log(
+                    urls, place.cell, replicas=size, wait_s=PATIENCE_S
+                )
                 assert found.problems == ()
                 if not found.warnings:
                     break
                 await asyncio.sleep(0.1)
-        missing = await preflight.check_log(urls, "nowhere", replicas=size)
+        missing = await preflight.check_log(urls, "nowhere", replicas=size, wait_s=PATIENCE_S)
         assert len(missing.problems) == 1
         await place.close()
 
@@ -275,14 +277,14 @@ async def test_preflight_one_replica_away_warns_two_away_is_a_problem(
     await place.make()
     servers, urls = place.cluster.servers, place.cluster.monitor_urls
     await servers[0].kill()
-    found = await preflight.check_log(urls, place.cell, replicas=3)
+    found = await preflight.check_log(urls, place.cell, replicas=3, wait_s=PATIENCE_S)
     assert found.problems == ()
     assert any("does not answer" in warning for warning in found.warnings)
     await servers[1].kill()
-    found = await preflight.check_log(urls, place.cell, replicas=3)
+    found = await preflight.check_log(urls, place.cell, replicas=3, wait_s=PATIENCE_S)
     assert len(found.problems) == 1
     await servers[2].kill()
-    found = await preflight.check_log(urls, place.cell, replicas=3)
+    found = await preflight.check_log(urls, place.cell, replicas=3, wait_s=PATIENCE_S)
     assert found.problems == ("no server of the log tells how it is configured",)
     for server in servers:
         await server.spawn()
@@ -308,7 +310,9 @@ async def test_nats_06_preflight_refuses_a_server_that_does_not_sync_always(
         await connection.open(wait_s=PATIENCE_S)
         assert await streams.require_stream(connection, "weak", replicas=1, may_create=True)
         await connection.close()
-        found = await preflight.check_log([server.monitor_url], "weak", replicas=1)
+        found = await preflight.check_log(
+            [server.monitor_url], "weak", replicas=1, wait_s=PATIENCE_S
+        )
         assert len(found.problems) == 1
         assert "sync_interval" in found.problems[0]
     finally:

@@ -193,7 +193,9 @@ async def refused(connection: NatsConnection, subject: str) -> bool:
 
 
 async def test_the_stream_is_strong_and_applying_again_changes_nothing(cell: Cell) -> None:
-    found = await check_log(cell.monitors, CELL, replicas=SIZE, max_bytes=10_000_000)
+    found = await check_log(
+        cell.monitors, CELL, replicas=SIZE, max_bytes=10_000_000, wait_s=PATIENCE_S
+    )
     assert found.problems == ()
     again = await applied(cell.servers, CELL, replicas=SIZE, max_bytes=None, may_create=False)
     assert again.what is What.NOTHING
@@ -322,7 +324,9 @@ async def test_streams_apply_gives_room_and_takes_none(cell: Cell) -> None:
     seen = await planned(cell.servers, CELL, replicas=SIZE, max_bytes=None, may_create=False)
     assert (seen.what, [one.split(" ")[0] for one in seen.changes]) == (What.UPDATE, ["max_age"])
     await applied(cell.servers, CELL, replicas=SIZE, max_bytes=None, may_create=False)
-    found = await check_log(cell.monitors, CELL, replicas=SIZE, max_bytes=20_000_000)
+    found = await check_log(
+        cell.monitors, CELL, replicas=SIZE, max_bytes=20_000_000, wait_s=PATIENCE_S
+    )
     assert found.problems == ()
 
 

@@ -21,6 +21,7 @@ from services.wallet.domain.seamless_state import Movement, MovementKind
 from services.wallet.partner_calls import GrpcPartnerCaller
 from services.wallet.partner_replies import Verdict
 from tests.contract.partner_wallets import CELL, CONTRARY, PARTNER, RunningWallet, running
+from tests.contract.places import PATIENCE_S
 from tests.unit.seamless_facts import profile
 from tests.unit.wallet_facts import bets
 
@@ -28,6 +29,8 @@ DONE = seamless.REPLY_OUTCOME_DONE
 DECLINED = seamless.REPLY_OUTCOME_DECLINED
 UNKNOWN = seamless.REPLY_OUTCOME_UNKNOWN
 CONTRADICTORY = seamless.REPLY_OUTCOME_CONTRADICTORY
+PATIENT_MS = 10_000
+"""The longest that a profile may say: a busy machine is no answer that did not come."""
 
 
 def movement(
@@ -71,7 +74,7 @@ async def wallet(tmp_path: Path) -> AsyncIterator[RunningWallet]:
 
 
 async def test_movements_are_carried_out_once(wallet: RunningWallet) -> None:
-    told = profile(address=wallet.address)
+    told = profile(address=wallet.address, deadline_ms=PATIENT_MS)
     async with caller_of(wallet.keys) as caller:
         assert await caller.balance(PARTNER, told, "ann") == ("EUR", 1_000)
         assert await caller.balance(PARTNER, told, "nobody") is None
@@ -96,7 +99,7 @@ async def test_movements_are_carried_out_once(wallet: RunningWallet) -> None:
 
 
 async def test_refusals_come_with_their_reason(wallet: RunningWallet) -> None:
-    told = profile(address=wallet.address)
+    told = profile(address=wallet.address, deadline_ms=PATIENT_MS)
     async with caller_of(wallet.keys) as caller:
         poor = await caller.carry_out(PARTNER, told, "d1", movement(MovementKind.DEBIT, 5_000))
         assert (poor.outcome, poor.reason) == (
@@ -117,7 +120,7 @@ async def test_refusals_come_with_their_reason(wallet: RunningWallet) -> None:
 async def test_wal_04_a_rollback_of_an_unknown_debit_is_done_and_remembered(
     wallet: RunningWallet,
 ) -> None:
-    told = profile(address=wallet.address)
+    told = profile(address=wallet.address, deadline_ms=PATIENT_MS)
     async with caller_of(wallet.keys) as caller:
         rollback = movement(MovementKind.ROLLBACK, 400, debits=("d1",))
         assert (await caller.carry_out(PARTNER, told, "r1", rollback)).outcome == DONE
@@ -135,11 +138,11 @@ async def test_a_repeat_as_a_status_is_what_the_profile_says(tmp_path: Path) -> 
     async with running(RunningWallet(tmp_path, CONTRARY)) as one, caller_of(one.keys) as caller:
         one.book.open_account("ann", "EUR", 1_000)
         debit = movement(MovementKind.DEBIT)
-        told = profile(address=one.address, conventions=CONTRARY)
+        told = profile(address=one.address, conventions=CONTRARY, deadline_ms=PATIENT_MS)
         assert (await caller.carry_out(PARTNER, told, "d1", debit)).outcome == DONE
         again = await caller.carry_out(PARTNER, told, "d1", debit)
         assert (again.outcome, again.duplicate) == (DONE, True)
-        other = profile(address=one.address)
+        other = profile(address=one.address, deadline_ms=PATIENT_MS)
         unexpected = await caller.carry_out(PARTNER, other, "d1", debit)
         assert (unexpected.outcome, unexpected.problem) == (CONTRADICTORY, "ALREADY_EXISTS")
 
@@ -149,7 +152,7 @@ async def test_a_wallet_that_does_not_know_our_key_says_nothing_about_money(
 ) -> None:
     (tmp_path / "other").mkdir()
     async with caller_of(tmp_path / "other" / "keys.json") as caller:
-        told = profile(address=wallet.address)
+        told = profile(address=wallet.address, deadline_ms=PATIENT_MS)
         verdict = await caller.carry_out(PARTNER, told, "d1", movement(MovementKind.DEBIT))
         assert verdict.outcome == UNKNOWN
         assert verdict.problem in {"UNAUTHENTICATED", "PERMISSION_DENIED"}
@@ -188,7 +191,7 @@ class Nonsense(partner_wallet_grpc.PartnerWalletServiceServicer):
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "it answers debits alone")
 
 
-async def debited(tmp_path: Path, answer: Answer) -> Verdict:
+async def debited(tmp_path: Path, answer: Answer, deadline_ms: int = PATIENT_MS) -> Verdict:
     """What comes of a debit at such a wallet."""
     server = grpc.aio.server()
     partner_wallet_grpc.add_PartnerWalletServiceServicer_to_server(Nonsense(answer), server)
@@ -196,7 +199,7 @@ async def debited(tmp_path: Path, answer: Answer) -> Verdict:
     await server.start()
     try:
         async with caller_of(tmp_path / "keys.json") as caller:
-            told = profile(address=f"127.0.0.1:{port}", deadline_ms=300)
+            told = profile(address=f"127.0.0.1:{port}", deadline_ms=deadline_ms)
             debit = movement(MovementKind.DEBIT)
             return await caller.carry_out(PARTNER, told, "d1", debit)
     finally:
@@ -260,10 +263,10 @@ async def test_a_status_means_what_the_contract_says(
 async def test_an_answer_that_does_not_come_is_unknown(tmp_path: Path) -> None:
     async def answer(request: Any, context: Any) -> partner_wallet.DebitResponse:
         del request, context
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
         return partner_wallet.DebitResponse()
 
-    verdict = await debited(tmp_path, answer)
+    verdict = await debited(tmp_path, answer, deadline_ms=300)
     assert (verdict.outcome, verdict.problem) == (UNKNOWN, "DEADLINE_EXCEEDED")
 
 
@@ -271,9 +274,9 @@ async def _until_answered(
     caller: GrpcPartnerCaller, told: PartnerProfile, transaction: str, one: Movement
 ) -> Verdict:
     """A wallet that was restarted is found again."""
-    for _ in range(100):
-        verdict = await caller.carry_out(PARTNER, told, transaction, one)
-        if verdict.outcome != UNKNOWN:
-            return verdict
-        await asyncio.sleep(0.05)
-    raise TimeoutError(verdict)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            verdict = await caller.carry_out(PARTNER, told, transaction, one)
+            if verdict.outcome != UNKNOWN:
+                return verdict
+            await asyncio.sleep(0.05)

@@ -39,7 +39,7 @@ WINNERS = {
 
 async def read_events(log: Log) -> list[Event]:
     """Everything that stands in a log now."""
-    last = (await log.info(wait_s=5.0)).last_sequence
+    last = (await log.info(wait_s=30.0)).last_sequence
     found: list[Event] = []
     async for entries in entries_until(log, LogReader(log.cell, event_types()), last):
         for entry in entries:

@@ -261,7 +261,7 @@ async def find_accepted(data: Path) -> list[events_pb2.AcceptLog]:
     found = []
     entries_accepted = read_accepted(data).entries
     async with open_source(data, check=True) as log:
-        end = (await log.info(wait_s=1.0)).last_sequence
+        end = (await log.info(wait_s=PATIENCE_S)).last_sequence
         reader = LogReader(log.cell, event_types(), accepted=entries_accepted)
         async for entries in entries_until(log, reader, end):
             for entry in entries:
@@ -284,7 +284,7 @@ def test_an_entry_that_cannot_be_understood_passes_only_when_accepted(
             log = await connect(server)
             try:
                 return await log.append(
-                    f"sabot.{CELL}.wallet.in", b"\xff\xffnonsense", expected=None, wait_s=5.0
+                    f"sabot.{CELL}.wallet.in", b"\xff\xffnonsense", expected=None, wait_s=PATIENCE_S
                 )
             finally:
                 await log.close()
@@ -357,7 +357,10 @@ async def forge_an_answer(data: Path) -> int:
         log_client = await connect(server)
         try:
             return await log_client.append(
-                f"sabot.{CELL}.wallet.out", entry.SerializeToString(), expected=fence, wait_s=5.0
+                f"sabot.{CELL}.wallet.out",
+                entry.SerializeToString(),
+                expected=fence,
+                wait_s=PATIENCE_S,
             )
         finally:
             await log_client.close()
