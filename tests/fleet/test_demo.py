@@ -4,6 +4,7 @@ baccarat, verified at its end."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from services.cli.demo_games import every_table
+from services.kernel.telemetry_names import ALARM, LOG_READING
 from services.kernel.tokens import Caller, Role, write_tokens
+from tests.fleet.running import is_harmless
 
+TRIES = 5
 TIMEOUT_S = 240
 """Far above the twenty seconds that it takes: other tests run beside it."""
 
@@ -38,10 +42,27 @@ def demo(data: Path, *more: str) -> str:
         text=True,
         check=False,
         timeout=TIMEOUT_S,
+        env=environment(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
+    assert complaints(done.stderr) == []
     return done.stdout
+
+
+def complaints(stderr: str) -> list[str]:
+    """What was said besides, where a busy machine alone is no reason to."""
+    found = []
+    for line in stderr.splitlines():
+        fact = json.loads(line) if line.startswith("{") else {}
+        slow = fact.get("event") == LOG_READING
+        if not slow and not (fact.get("event") == ALARM and is_harmless(fact["kind"], fact)):
+            found.append(line)
+    return found
+
+
+def environment() -> dict[str, str]:
+    """GRPC tells of every connection that ends, if it is let."""
+    return {**os.environ, "GRPC_VERBOSITY": "NONE"}
 
 
 @pytest.mark.timeout(2 * TIMEOUT_S)
@@ -67,13 +88,23 @@ def test_all_games_play_at_once_on_a_folder_that_held_only_baccarat(tmp_path: Pa
 
 def leave_the_verification_out(data: Path) -> None:
     """Verified is the folder's whole history: what was played before makes it last, and Ctrl-C ends
-    it."""
+    it; unless this process is so late that it was over."""
+    for _ in range(TRIES):
+        ended = interrupted(data)
+        if ended[0] != 0:
+            break
+    assert ended == (1, "", [])
+
+
+def interrupted(data: Path) -> tuple[int, str, list[str]]:
+    """What a verification ends with that is left out, and what it says behind its beginning."""
     command = [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data)]
     with subprocess.Popen(
         [*command, "--port", "0", "--rounds", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=environment(),
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -81,7 +112,7 @@ def leave_the_verification_out(data: Path) -> None:
                 process.send_signal(signal.SIGINT)
                 break
         rest, errors = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, rest, errors) == (1, "", "")
+    return process.returncode, rest, complaints(errors)
 
 
 def test_a_folder_whose_tokens_somebody_changed_is_left_alone(tmp_path: Path) -> None:
@@ -95,9 +126,9 @@ def test_a_folder_whose_tokens_somebody_changed_is_left_alone(tmp_path: Path) ->
     done = subprocess.run(
         [sys.executable, "-m", "services.cli.main", "demo", "--data", str(data), "--no-console",
          "--port", "0"],
-        capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
+        capture_output=True, text=True, check=False, timeout=TIMEOUT_S, env=environment(),
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr == (
-        f"sabot: {data / 'tokens.json'} has no token of south, west: take another folder\n"
-    )
+    assert complaints(done.stderr) == [
+        f"sabot: {data / 'tokens.json'} has no token of south, west: take another folder"
+    ]

@@ -4,18 +4,17 @@ is sealed is played to its end, and a sound generator goes on."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sabot.partner.v1 import partner_service_pb2 as partner
-from services.kernel import host, telemetry
+from services.kernel import telemetry
 from services.shoe import parts
 from services.shoe.custodian import GENERATOR, Custodian
 from services.shoe.generator import Generator, GeneratorFailed
 from tests.fleet.clients import table_spec
 from tests.fleet.running import NOT_SERVING, SERVING, Inside, inside
-from tests.fleet.test_lost_key import Kept, until, until_health
+from tests.fleet.test_lost_key import Kept, heard, until, until_health
 
 STAKE = 4_00
 
@@ -35,10 +34,7 @@ async def test_a_failed_generator_seals_nothing_and_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tmp_path / "data"
-    alarms: list[tuple[str, Any]] = []
-    monkeypatch.setattr(
-        host.Alarms, "__call__", lambda _, kind, facts: alarms.append((kind, facts))
-    )
+    alarms = heard(monkeypatch)
     monkeypatch.setattr(telemetry, "Metrics", Kept)
     async with inside(data) as running:
         dealer, north = running.operator(), running.partner("north")

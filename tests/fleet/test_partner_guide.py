@@ -54,9 +54,13 @@ def demonstration(tmp_path: Path) -> Iterator[str]:
         text=True,
     ) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.match(r"sabot takes calls at (\S+);", line)
-        assert found, line
+        said = []
+        found = None
+        for line in process.stdout:  # What is logged is said there too.
+            said.append(line)
+            if found := re.match(r"sabot takes calls at (\S+);", line):
+                break
+        assert found, said
         try:
             yield found[1]
         finally:

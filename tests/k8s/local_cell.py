@@ -34,6 +34,7 @@ from services.kernel.streams import stream_name
 from services.kernel.telemetry_names import ALARM
 from services.kernel.tokens import create_demo_tokens
 from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers
+from tests.fleet.running import is_harmless
 from tests.k8s.manifests import (
     ROOT,
     Object,
@@ -325,13 +326,13 @@ class LocalCell:
         return [fact for fact in facts if fact.get("kind") == "log_misused"]
 
     def alarms(self) -> set[str]:
-        """What kinds of alarms the services raised."""
+        """What kinds of alarms the services raised for which there must be a fault."""
         found = set()
         for pod in (*self.pods, *self.gone):
             if pod.workload.is_service:
                 for line in (pod.folder / "log").read_text().splitlines():
                     fact = json.loads(line) if line.startswith("{") else {}
-                    if fact.get("event") == ALARM:
+                    if fact.get("event") == ALARM and not is_harmless(fact["kind"], fact):
                         found.add(str(fact["kind"]))
         return found
 
