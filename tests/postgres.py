@@ -5,7 +5,6 @@ It takes the machine's own server, or has Debian's package installed where that 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 import secrets
@@ -21,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from services.kernel.held_ports import HeldPorts
+from tests.debian import install
 
 NO_POSTGRESQL = "PostgreSQL cannot be had here"
 """A reason of tests/skips.md."""
@@ -30,13 +30,8 @@ SUPERUSER = "root"
 
 def server_programs() -> Path:
     """The folder of `postgres` and `initdb`; the test is skipped where they cannot be had."""
+    install("postgresql", lambda: _programs() is not None, "--no-install-recommends")
     found = _programs()
-    if found is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
-        with (Path(tempfile.gettempdir()) / "sabot-apt.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another worker of the suite may be at it
-            if _programs() is None:
-                _install(apt)
-        found = _programs()
     if found is None:
         pytest.skip(NO_POSTGRESQL)
     return found
@@ -49,16 +44,6 @@ def _programs() -> Path | None:
         if (place / "initdb").exists() and (place / "postgres").exists():
             return place
     return None
-
-
-def _install(apt: str) -> None:
-    quiet = {"DEBIAN_FRONTEND": "noninteractive", "PATH": os.environ["PATH"]}
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", "postgresql"]):
-        done = subprocess.run(
-            [apt, "-qq", *command], env=quiet, capture_output=True, check=False, timeout=300
-        )
-        if done.returncode:
-            return
 
 
 class PostgresServer:

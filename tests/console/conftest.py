@@ -5,7 +5,6 @@ Screenshots are left in `build/console`."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -27,6 +26,8 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+
+from tests.debian import install
 
 HERE = Path(__file__).parent
 SHOTS = HERE.parents[1] / "build/console"
@@ -120,10 +121,7 @@ def playwright() -> Iterator[Playwright]:
 
 def chromium() -> str:
     """The system's own browser, installed where it is missing."""
-    apt = shutil.which("apt-get")
-    if shutil.which("chromium") is None and apt is not None and os.geteuid() == 0:
-        for command in (["update"], ["install", "-y", "chromium"]):
-            subprocess.run([apt, "-qq", *command], check=False, stdout=subprocess.DEVNULL)
+    install("chromium", lambda: shutil.which("chromium") is not None)
     found = shutil.which("chromium")
     assert found is not None, "these tests need Debian's chromium: apt-get install chromium"
     return found

@@ -17,6 +17,7 @@ import yaml
 
 from sabot.partner.v1 import partner_service_pb2
 from services.kernel.telemetry_names import ALARM_KINDS, METRICS, RPC_SECONDS
+from tests.debian import TIMEOUT_S, download
 from tests.unit.promql import (
     FROM_SCRAPING,
     FROM_THE_CLUSTER,
@@ -196,19 +197,18 @@ def promtool(tmp_path_factory: pytest.TempPathFactory) -> str:
     if found is not None:
         return found
     folder = tmp_path_factory.mktemp("promtool")
-    apt, dpkg, tar = (shutil.which(name) for name in ("apt-get", "dpkg-deb", "tar"))
-    if apt is None or dpkg is None or tar is None:
+    dpkg, tar = (shutil.which(name) for name in ("dpkg-deb", "tar"))
+    if dpkg is None or tar is None or (package := download("prometheus", folder)) is None:
         pytest.skip(NO_PROMTOOL)
     try:
-        subprocess.run(
-            [apt, "download", "prometheus"], cwd=folder, check=True, capture_output=True, timeout=60
-        )
-        (package,) = folder.glob("prometheus_*.deb")
         files = subprocess.run(
-            [dpkg, "--fsys-tarfile", package], check=True, capture_output=True, timeout=30
+            [dpkg, "--fsys-tarfile", package], check=True, capture_output=True, timeout=TIMEOUT_S
         ).stdout
         subprocess.run(
-            [tar, "x", "-C", folder, "./usr/bin/promtool"], input=files, check=True, timeout=30
+            [tar, "x", "-C", folder, "./usr/bin/promtool"],
+            input=files,
+            check=True,
+            timeout=TIMEOUT_S,
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         pytest.skip(NO_PROMTOOL)
