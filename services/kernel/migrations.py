@@ -7,6 +7,8 @@ own (asynchronous) engine in one transaction, which other processes wait for.
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,11 @@ from services.kernel.databases import IMMEDIATE, open_engine
 
 _LOCK = 0x5AB07
 """The number of PostgreSQL's advisory lock that migrations hold."""
+_ALONE = threading.Lock()
+"""Held by the one migration that runs in this process: Alembic's operations, `op`, are those of the
+migration that began last, whoever calls them. Fleets have all their projections in one process."""
+AGAIN_S = 0.01
+"""How long to wait before asking for it again."""
 
 
 def package_of(service: str) -> str:
@@ -44,7 +51,12 @@ async def upgrade_engine(engine: AsyncEngine, package: str) -> None:
     async with engine.connect() as connection:
         await connection.execution_options(**{IMMEDIATE: True})
         async with connection.begin():
-            await connection.run_sync(upgrade_connection, package)
+            while not _ALONE.acquire(blocking=False):  # noqa: ASYNC110 - another thread may have it
+                await asyncio.sleep(AGAIN_S)
+            try:
+                await connection.run_sync(upgrade_connection, package)
+            finally:
+                _ALONE.release()
 
 
 def upgrade_connection(connection: Connection, package: str) -> None:

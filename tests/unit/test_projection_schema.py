@@ -54,6 +54,21 @@ async def test_many_processes_may_upgrade_at_once(tmp_path: Path) -> None:
     await asyncio.gather(*(migrations.upgrade(url, "wallet") for _ in range(4)))
 
 
+async def test_projections_of_one_process_may_upgrade_at_once(tmp_path: Path) -> None:
+    """Alembic's operations are those of the migration of the process that began last: of all that
+    run at once the tables would come into one database."""
+    urls = {service: url_of(tmp_path, service) for service in SERVICES}
+    await asyncio.gather(*(migrations.upgrade(urls[service], service) for service in SERVICES))
+    for service in SERVICES:
+        engine = open_engine(urls[service])
+        async with engine.connect() as connection:
+            found = await connection.run_sync(migrations.differences, metadata_of(service))
+            names = await connection.run_sync(lambda one: inspect(one).get_table_names())
+        await engine.dispose()
+        assert found == []
+        assert set(names) == {*metadata_of(service).tables, "alembic_version"}
+
+
 async def test_a_new_file_that_another_process_writes_to_is_waited_for(tmp_path: Path) -> None:
     """SQLite's switch to its write-ahead log does not wait for a lock by itself."""
     url = f"sqlite+aiosqlite:///{tmp_path / 'wallet.db'}"
