@@ -282,13 +282,13 @@ async def start(
 
 def _told_by(parts: Sequence[Parts]) -> tuple[Notices, list[Shell]]:
     """What counts what is noticed of calls, and all shells: also one that tells it, where no
-    service here does."""
+    service here does. Without services there are no calls."""
     shells = [shell for part in parts for shell in part.shells]
     for part in parts:
         if part.notices is not None:
             return part.notices, shells
     notices = Notices(clock_us)
-    return notices, [*shells, CallWitness(parts[0].core.service, notices)]
+    return notices, [*shells, *(CallWitness(one.core.service, notices) for one in parts[:1])]
 
 
 async def _read_log(

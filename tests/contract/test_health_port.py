@@ -92,8 +92,9 @@ async def on_held_log(
                 probed=probed,
             )
         )
-        await log.asked.wait()
-        assert not starting.done()
+        asked = asyncio.create_task(log.asked.wait())
+        await asyncio.wait({asked, starting}, return_when=asyncio.FIRST_COMPLETED)
+        assert not starting.done(), starting.result()
         try:
             await during(probed, log)
         finally:
