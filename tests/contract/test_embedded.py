@@ -147,7 +147,7 @@ async def test_each_user_may_do_what_it_is_for_and_nothing_else(server: Embedded
 async def test_a_wrong_password_is_no_connection(server: EmbeddedServer) -> None:
     connection = NatsConnection([server.client_url], name="x", user=FLEET, password="wrong")  # noqa: S106 -- it is none
     with pytest.raises(LogUnavailable):
-        await connection.open(wait_s=2)
+        await connection.open(wait_s=0.5)
     await connection.close()
 
 

@@ -42,7 +42,7 @@ def today(zone: str = "UTC") -> str:
 
 def period(stopped: Path, zone: str = "UTC") -> tuple[str, ...]:
     """A zone's days around the log's own, whatever midnight did meanwhile."""
-    began = told("find", "--data", stopped, "--round", "t1-1")["events"][0]["time"]
+    began = told("find", "--data", stopped, "--table", "t1")["events"][0]["time"]
     first = datetime.fromisoformat(began).astimezone(ZoneInfo(zone)).date().isoformat()
     return ("--from", first, "--to", today(zone))
 
