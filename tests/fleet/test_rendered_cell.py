@@ -16,7 +16,7 @@ from services.cli import verify_export
 from services.cli.rebuild import PROJECTIONS
 from services.cli.replay import verify
 from services.events import SERVICES
-from services.kernel.nats_process import HOST
+from services.kernel.held_ports import HOST
 from services.kernel.projection_places import WITNESS, schema_name
 from tests.fleet.clients import PATIENCE_S, Partner
 from tests.fleet.ledger import Ledger, read_events
