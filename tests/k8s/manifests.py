@@ -6,7 +6,6 @@ import copy
 import functools
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -217,57 +216,3 @@ def amount(text: str) -> int:
         if number.isdecimal():
             return int(number) << factor
     return int(text)
-
-
-def edges(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
-    """Who may connect to whom on which port, by the policies: both sides must allow it. Callers
-    outside of the namespace are `outside`."""
-    pods: list[Workload] = workloads(objects)
-    pods += [DatabasePods(one) for one in of_kind(objects, "Cluster")]
-    for target in pods:
-        for port in target.open_ports:
-            for source in pods:
-                if _out(objects, source, target, port) and _in(objects, source, target, port):
-                    yield source.name, target.name, port
-            if _in(objects, None, target, port):
-                yield "outside", target.name, port
-
-
-def _policies(objects: list[Object], pod: Workload, kind: str) -> list[Object]:
-    return [
-        one["spec"]
-        for one in of_kind(objects, "NetworkPolicy")
-        if kind in one["spec"]["policyTypes"] and selects(one["spec"]["podSelector"], pod.labels)
-    ]
-
-
-def _out(objects: list[Object], source: Workload, target: Workload, port: str) -> bool:
-    policies = _policies(objects, source, "Egress")
-    return not policies or any(
-        _matches(rule.get("to"), rule.get("ports"), target, port)
-        for policy in policies
-        for rule in policy.get("egress", [])
-    )
-
-
-def _in(objects: list[Object], source: Workload | None, target: Workload, port: str) -> bool:
-    policies = _policies(objects, target, "Ingress")
-    return not policies or any(
-        _matches(rule.get("from"), rule.get("ports"), source, port)
-        for policy in policies
-        for rule in policy.get("ingress", [])
-    )
-
-
-def _matches(
-    peers: list[Object] | None, ports: list[Object] | None, other: Workload | None, port: str
-) -> bool:
-    here = any(
-        "ipBlock" not in peer  # addresses outside of the cluster, none of its pods
-        and (other is None) == ("namespaceSelector" in peer)
-        and (other is None or selects(peer.get("podSelector"), other.labels))
-        for peer in peers or []
-    )
-    return (peers is None or here) and (
-        ports is None or any(one["port"] == port and one["protocol"] == "TCP" for one in ports)
-    )

@@ -42,7 +42,6 @@ from tests.k8s.manifests import (
     Object,
     Workload,
     amount,
-    edges,
     named,
     of_kind,
     rendered,
@@ -639,48 +638,6 @@ def test_every_claim_is_mounted_by_one_and_the_backups_have_room() -> None:
 def test_a_proof_has_time_to_leave_its_checkpoint() -> None:
     one = workload(rendered(PRODUCTION), "prove")
     assert one.pod["terminationGracePeriodSeconds"] > LEAVE_WITHIN_S
-
-
-# ---- who may talk to whom ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("folder", ["overlays/dev", PRODUCTION])
-def test_the_policies_allow_the_architecture_s_edges_and_no_other(folder: str) -> None:
-    objects = rendered(folder)
-    wanted = {
-        *((service, "nats", port) for service in SERVICES for port in ("client", "monitor")),
-        ("streams", "nats", "client"),
-        ("nats", "nats", "route"),
-        ("table", "wallet", "calls"),
-        ("table", "limits", "calls"),
-        ("outside", "table", "calls"),
-    }
-    if folder == PRODUCTION:
-        wanted |= {("console", service, "calls") for service in SERVICES}
-        wanted |= {("console", "nats", "client"), ("outside", "console", "pages")}
-        wanted |= {("outside", one, "metrics") for one in (*SERVICES, "nats")}
-        wanted |= {(job, "nats", "client") for job in NIGHTLY}
-        wanted |= {(service, "postgres", "postgresql") for service in SERVICES}
-        wanted |= {("postgres", "postgres", port) for port in ("postgresql", "status")}
-        wanted |= {("outside", "postgres", "status")}  # its operator
-    assert set(edges(objects)) == wanted
-
-
-@pytest.mark.parametrize("folder", ["overlays/dev", PRODUCTION])
-def test_only_the_wallet_calls_anybody_outside_and_no_address_of_the_cluster(folder: str) -> None:
-    policies = [one["spec"] for one in of_kind(rendered(folder), "NetworkPolicy")]
-    (opened,) = [one for one in policies if "ipBlock" in json.dumps(one)]
-    assert opened["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": "wallet"}}
-    assert opened["policyTypes"] == ["Egress"]
-    ((peer,),) = [rule["to"] for rule in opened["egress"]]
-    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"} <= set(peer["ipBlock"]["except"])
-
-
-def test_without_policies_everything_may_talk_to_everything() -> None:
-    """The evaluation can see an open door."""
-    found = set(edges(rendered("base")))
-    assert ("rules", "wallet", "calls") in found
-    assert ("outside", "nats", "client") in found
 
 
 # ---- secrets -----------------------------------------------------------------------------------
