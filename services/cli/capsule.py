@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from services.cli.partner_view import may_see
 from services.cli.proofs import Proof, first_seal_over, kept_tree, proof_of, tree_of
 from services.cli.readable import readable_message
 from services.cli.skim import SkimmedEntry, SkimReader
-from services.cli.statements import Statement, accounts_in, advanced, ledger_of, statements
+from services.cli.statements import Moves, Statement, accounts_in, ledger_of, statements
 from services.cli.verify_export import ENTRY
 from services.events import event_types
 from services.kernel.build import BUILD
@@ -50,9 +50,8 @@ VERSION = 1
 FOLDED_AT_ONCE = 5_000
 """Events that are folded while a capsule is made, so that it can tell the digests they come to:
 some tenths of a second's work. Of more, whoever opens it computes them."""
-LOOKED_INTO = frozenset({("wallet", False), ("audit", True)})
-"""What matters of the events before an incident, by service and whether they are inputs: balances,
-and names of states."""
+NAMES = str(logs.RecordSnapshot.DESCRIPTOR.full_name)
+"""The type of the inputs that name states."""
 
 
 @cache
@@ -73,6 +72,7 @@ class Taken:
     tables: dict[str, tables.TableOpened]
     """The rules in force, by table."""
     ledger: dict[str, int]
+    """Every balance, by ledger account."""
     reader: LogReader
 
 
@@ -115,14 +115,14 @@ async def make_capsule(
     span = await locate(log, wanted, last, data)
     taken = await _states_before(log, span.first, data, accepted, progress)
     kept = await _entries(log, taken, span, last, accepted)
-    events = [event for one in kept for event in one.read.events]
-    before, incident = parted(events, span)
+    # Of what stands before and behind it, not everything is decoded.
+    incident = parted([event for one in kept for event in one.read.events], span)[1]
     accounts = _accounts(incident, wanted)
     if wanted.partner:
         if not accounts:
             raise NothingToKeep(f"partner {wanted.partner} has no account in it")
         kept = _cut(taken, kept, span)
-    told = statements(advanced(taken.ledger, before), incident, accounts)
+    told = statements(taken.ledger, incident, accounts)
     digests = {} if wanted.partner else _digests(taken, kept)
     seal = await first_seal_over(log, kept[-1].read.sequence, last)
     shown = [_is_shown(one, wanted.partner) for one in kept]
@@ -197,11 +197,12 @@ async def _entries(
 ) -> list[Kept]:
     """The entries behind the states up to the end of the span, and up to where the log names the
     states, if that is later. Of those before it, only what moves money or names states is decoded:
-    there may be thousands."""
+    there may be thousands. The ledger is brought up to the span."""
     types = _types()
     reader = SkimReader(log.cell, types, taken.reader.state, accepted)
     missing = {(name, digest(raw)) for name, raw in taken.raw.items()} if taken.named else set()
     kept: list[Kept] = []
+    moves = Moves()
     messages = log.read(taken.sequence)
     try:
         async for batch in messages:
@@ -211,22 +212,24 @@ async def _entries(
                 times, behaviour = reader.times, reader.state.behaviour
                 one = Kept(message, SkimmedEntry(read, message.payload, times, behaviour))
                 kept.append(one)
-                looked_into = (read.service, read.is_input) in LOOKED_INTO
-                if read.sequence >= span.first or looked_into:
+                if read.sequence >= span.first:
                     one.skimmed.decode(types)
-                missing -= set(named_in(read.events, taken.sequence, taken.head))
+                elif read.service == "wallet" and not read.is_input:
+                    moves.add_recorded(read.protos, types)
+                named = [types.decode(NAMES, e.body) for e in read.protos if e.type == NAMES]
+                missing -= set(named_in(named, taken.sequence, taken.head))
                 if message.sequence >= last or (message.sequence >= span.last and not missing):
                     return kept
             await asyncio.sleep(0)
     finally:
         await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+        moves.post(taken.ledger)
     return kept
 
 
-def named_in(events: Sequence[Event], sequence: int, head: bytes) -> Iterator[tuple[str, bytes]]:
+def named_in(bodies: Iterable[Any], sequence: int, head: bytes) -> Iterator[tuple[str, bytes]]:
     """The states at a place that some events name: service and digest."""
-    for event in events:
-        body = event.body
+    for body in bodies:
         if (
             isinstance(body, logs.RecordSnapshot)
             and body.sequence == sequence

@@ -169,7 +169,7 @@ def _decide_again(found: Opened) -> None:
         try:
             entry = reader.read(message.sequence, message.subject, message.headers, message.payload)
             found.events += entry.events
-            missing -= set(named_in(entry.events, sequence, head))
+            missing -= set(named_in((event.body for event in entry.events), sequence, head))
             for replica in list(replicas):
                 try:
                     replica.read(entry, 0.0)

@@ -6,11 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf.message import Message
+
+from sabot.log.v1 import entry_pb2
 from services.cli.moments import written
+from services.kernel.entry import EventTypes
 from services.kernel.event import Event
-from services.wallet.domain.postings import OF_ACCOUNTS, Kind, Posting, postings
+from services.wallet.domain.postings import MOVES, OF_ACCOUNTS, Kind, Posting, postings
 from services.wallet.domain.state import WalletState
 
+MOVING = frozenset(str(one.DESCRIPTOR.full_name) for one in MOVES)
+"""Types of the answers that may move money, as entries name them."""
 OWN = OF_ACCOUNTS
 """The ledger accounts of a person; the others are a partner's."""
 
@@ -42,10 +48,38 @@ def advanced(ledger: Mapping[str, int], events: Iterable[Event]) -> dict[str, in
 
 def advance(ledger: dict[str, int], events: Iterable[Event]) -> None:
     """Change balances by some events, in place."""
+    moves = Moves()
     for event in events:
         if not event.is_input and event.service == "wallet":
-            for leg in postings(event.body, event.partner):
-                ledger[leg.ledger_account] = ledger.get(leg.ledger_account, 0) + leg.minor
+            moves.add(event.body, event.partner)
+    moves.post(ledger)
+
+
+class Moves:
+    """What many answers of the wallet move, summed up before any ledger account is named."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[Kind, str, str, str], int] = {}
+
+    def add(self, body: Message, partner: str) -> None:
+        """Add an answer. `partner`: of its header."""
+        sums = self._sums
+        for kind, owner, account_id, currency_code, minor in postings(body, partner):
+            key = (kind, owner, account_id, currency_code)
+            sums[key] = sums.get(key, 0) + minor
+
+    def add_recorded(self, protos: Iterable[entry_pb2.Event], types: EventTypes) -> None:
+        """Add answers as an entry has them; of those that move nothing no body is decoded. Raises
+        NotUnderstood."""
+        for proto in protos:
+            if proto.type in MOVING:
+                self.add(types.decode(proto.type, proto.body), proto.partner)
+
+    def post(self, ledger: dict[str, int]) -> None:
+        """Change balances by all of it, in place."""
+        for key, minor in self._sums.items():
+            name = Posting(*key, minor).ledger_account
+            ledger[name] = ledger.get(name, 0) + minor
 
 
 @dataclass(slots=True)
