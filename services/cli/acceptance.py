@@ -1,8 +1,11 @@
-"""`sabot log`: what an operator may accept of a log that is not what was witnessed.
+"""`sabot log`: what an operator may accept of a log that is not what was witnessed, or not what
+today's cores decide.
 
 A log that is shorter than what processes had read, or another one, refuses to start. Going on with
 it is a person's decision: it is shown what is lost, names the end of the log as it stands, and says
-why. The decision itself goes into the log at the next start.
+why. A recorded answer that does not follow is a difference in every proof; where it is known why,
+and what it did is made good, a person accepts it, and proofs count it apart. The decision itself
+goes into the log at the next start.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ from sabot.log.v1 import events_pb2
 from services.cli.log_source import NoLog, StoreLog, witnesses_of
 from services.kernel.accepted import Acceptance, read_accepted, write_accepted
 from services.kernel.embedded import FolderLock, stream_folder
-from services.kernel.entry import first_head, next_head
+from services.kernel.entry import first_head, next_head, position_proto
+from services.kernel.event import Position
 from services.kernel.log import Log
+from services.kernel.log_places import events_at
+from services.kernel.reader import SEGMENT
 from services.kernel.store_check import check_store
 from services.kernel.witness import FileWitness, Witnessed
 
@@ -154,13 +160,45 @@ async def accept_entry(data: Path, head: Head, reason: str, operator: str = "") 
         _note(data, head, 0, reason, operator)
 
 
-def _note(data: Path, head: Head, witnessed: int, reason: str, operator: str) -> None:
+async def accept_difference(data: Path, at: Position, reason: str, operator: str = "") -> Head:
+    """Let a recorded answer stand although it does not follow; the head of its entry. Whether it
+    follows is not looked at: one that does is no difference, accepted or not.
+
+    Raises NotAcceptable, NoLog, FolderInUse, StoreMissing."""
+    async with _locked(data) as cell:
+        log = StoreLog(stream_folder(data, cell), cell)
+        if not await _is_answer(log, at):
+            raise NotAcceptable(f"the log has no answer at {at}")
+        head = await head_at(log, at.sequence)
+        _note(data, head, 0, reason, operator, at)
+        return head
+
+
+async def _is_answer(log: Log, at: Position) -> bool:
+    if at.segment != SEGMENT or at.sequence < 1:
+        return False
+    found = (await events_at(log, [at])).get(at)
+    return found is not None and found.subject.endswith(".out")
+
+
+def _note(
+    data: Path,
+    head: Head,
+    witnessed: int,
+    reason: str,
+    operator: str,
+    difference: Position | None = None,
+) -> None:
     """Remember an acceptance until the log tells of it; that of an entry for ever."""
     accepted = read_accepted(data)
-    if not witnessed:
+    if not witnessed and difference is None:
         accepted.entries[head.sequence] = head.head
     body = events_pb2.AcceptLog(
-        sequence=head.sequence, head=head.head, witnessed_sequence=witnessed, reason=reason
+        sequence=head.sequence,
+        head=head.head,
+        witnessed_sequence=witnessed,
+        reason=reason,
+        difference=position_proto(difference) if difference is not None else None,
     )
     accepted.to_log.append(Acceptance(body, f"operator:{operator or getpass.getuser()}"))
     write_accepted(data, accepted)

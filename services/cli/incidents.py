@@ -309,8 +309,9 @@ def prove(
     """Decide the whole history again, in parallel from snapshot to snapshot and by services.
 
     It ends with `N rounds, N answers, 0 differences, head H`; exit code 1 where a recorded answer
-    does not follow, or a snapshot is not what the answers before it come to. Interrupted, it goes
-    on from its checkpoint when it is called again."""
+    does not follow, or a snapshot is not what the answers before it come to. Differences that an
+    operator accepted (`sabot log accept --difference`) are counted apart. Interrupted, it goes on
+    from its checkpoint when it is called again."""
     cluster = ClusterLog(urls_of(nats_url), cell, user, password_file) if nats_url else None
     proving = _prove(data, cluster, processes or processors(), checkpoint, publish, as_json)
     raise typer.Exit(run(proving))
@@ -329,7 +330,7 @@ async def _prove(
     publish: Path | None,
     as_json: bool,
 ) -> int:
-    from services.cli.progress import progress
+    from services.cli.progress import going_on, progress
     from services.cli.prove import prove as prove_all
     from services.cli.proving import publish_outcome
     from services.kernel.build import BUILD
@@ -345,12 +346,16 @@ async def _prove(
         else:
             log, accepted = await stack.enter_async_context(opened(data))
         shown = stack.enter_context(progress("deciding again"))
-        found = await prove_all(data, log, processes, checkpoint, accepted, shown, cluster=cluster)
+        found = await prove_all(
+            data, log, processes, checkpoint, accepted, shown, cluster=cluster, going_on=going_on
+        )
     if publish is not None:
         publish_outcome(publish, found, BUILD, clock_us())
     if as_json:
         dump(found.json())
     else:
+        for difference in found.let_stand:
+            print(f"accepted {difference}")
         for difference in found.differences:
             print(difference)
         for service in found.lost:

@@ -44,6 +44,10 @@ def accept(
     entry: Annotated[
         bool, typer.Option("--entry", help="Let one entry pass that cannot be understood.")
     ] = False,
+    difference: Annotated[
+        str,
+        typer.Option(metavar="POSITION", help="Let one answer stand that does not follow."),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Go on with a log that is shorter than, or differs from, what was witnessed.
@@ -51,7 +55,17 @@ def accept(
     The fleet must be stopped. Without HEAD it only says what would be lost. With HEAD, which must
     be the end of the log as it stands, and a reason, processes may start from there; the log tells
     of it at the next start. What the lost entries held is gone for good: look for a copy first.
+
+    With --difference, proofs count the answer at that position apart from now on. Accept it once it
+    is known why it does not follow, and what it did is made good.
     """
+    if difference:
+        if head or entry:
+            raise typer.BadParameter("goes by itself", param_hint="--difference")
+        if not reason.strip():
+            raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
+        run(_accept_difference(data, difference, reason, operator, as_json))
+        return
     if head and not reason.strip():
         raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
     if entry and not head:
@@ -70,6 +84,26 @@ async def _print_head(data: Path, at: int | None, as_json: bool) -> None:
         dump({"sequence": found.sequence, "head": found.head.hex()})
     else:
         print(found)
+
+
+async def _accept_difference(
+    data: Path, text: str, reason: str, operator: str, as_json: bool
+) -> None:
+    from services.cli.acceptance import accept_difference
+    from services.cli.moments import parse_position
+    from services.kernel.reader import END_OF_ENTRY
+
+    try:
+        at = parse_position(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--difference") from None
+    if at.index == END_OF_ENTRY:
+        raise typer.BadParameter("name one answer, such as 1/123/0", param_hint="--difference")
+    head = await accept_difference(data, at, reason, operator)
+    if as_json:
+        dump({"difference": str(at), "head": str(head), "accepted": True})
+    else:
+        print(f"accepted: the answer at {at} stands; the log tells of it at the next start")
 
 
 async def _accept(

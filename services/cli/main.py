@@ -229,19 +229,25 @@ def replay(
     round_id: Annotated[
         str, typer.Option("--round", metavar="ID", help="Print the playthrough of a round.")
     ] = "",
+    checkpoint: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Where --verify keeps how far it is, if interrupted."),
+    ] = Path("replay.checkpoint"),
     as_json: AsJson = False,
 ) -> None:
     """Replay the log of a data folder: through its running server, or raw where none runs.
 
     --verify ends with one line that sums up the whole log; 0 differences and accounts that sum to
-    0 are right. A log that is damaged names the first bad or missing entry.
+    0 are right. A log that is damaged names the first bad or missing entry. Differences that an
+    operator accepted (`sabot log accept --difference`) are counted apart. Interrupted, it goes on
+    from its checkpoint when it is called again.
     """
     if verify == bool(round_id):
         raise typer.BadParameter("say either --verify or --round ID")
     if round_id:
         _run(_print_round(data, round_id, as_json))
     else:
-        raise typer.Exit(_run(_verify(data, as_json)))
+        raise typer.Exit(_run(_verify(data, checkpoint, as_json)))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -315,17 +321,21 @@ def _apart(found: Verified) -> str:
     return apart
 
 
-async def _verify(data: Path, as_json: bool) -> int:
+async def _verify(data: Path, checkpoint: Path, as_json: bool) -> int:
     from services.cli.differences import difference_line
-    from services.cli.progress import progress
+    from services.cli.progress import going_on, progress
     from services.cli.replay import verify
+    from services.cli.replay_checkpoint import ReplayCheckpoint
 
+    kept = ReplayCheckpoint(checkpoint, going_on)
     async with _opened(data, hash_all=True) as (log, accepted):
         with progress("deciding again") as shown:
-            found = await verify(log, shown, accepted)
+            found = await verify(log, shown, accepted, kept)
     if as_json:
         _dump(_verified_json(found))
         return RIGHT if found.right else WRONG
+    for difference in found.let_stand:
+        print(f"accepted {difference_line(difference)}")
     for difference in found.differences:
         print(difference_line(difference))
     for service, position in found.lost.items():
@@ -349,6 +359,7 @@ def _verified_json(found: Verified) -> dict[str, Any]:
         "bets": found.bets,
         "answers": found.answers,
         "differences": [difference_json(one) for one in found.differences],
+        "accepted_differences": [difference_json(one) for one in found.let_stand],
         "lost": {service: str(position) for service, position in found.lost.items()},
         "sums": found.sums,
         "events": found.events,

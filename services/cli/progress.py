@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 SHOWN_AFTER_S = 2.0
@@ -72,3 +73,8 @@ def progress(what: str) -> Iterator[Progress]:
         yield shown
     finally:
         shown.close()
+
+
+def going_on(checkpoint: Path, sequence: int) -> None:
+    """Tell that something of what is said was seen by an earlier call: up to which entry."""
+    print(f"going on from {checkpoint}, which reaches to entry {sequence}", file=sys.stderr)

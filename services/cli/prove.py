@@ -15,6 +15,7 @@ from services.cli.cluster_log import ClusterLog
 from services.cli.log_source import StoreLog, through_server
 from services.cli.prove_checkpoint import (
     CheckpointUnusable,
+    heads_until,
     identity_of,
     joined,
     read_checkpoint,
@@ -25,6 +26,8 @@ from services.cli.proving import History, Piece, Proven, history_of, pieces_of, 
 from services.kernel.embedded import stream_folder
 from services.kernel.log import Log
 
+GoingOn = Callable[[Path, int], None]
+"""Told of (a checkpoint, entries that it speaks of)."""
 LOOK_EVERY_S = 0.1
 """How often it looks how far the processes are."""
 LEAVE_WITHIN_S = 60.0
@@ -70,9 +73,11 @@ async def prove(
     progress: Callable[[int, int, int], None],
     last: int = 0,
     cluster: ClusterLog | None = None,
+    going_on: GoingOn = lambda _path, _entries: None,
 ) -> History:
     """Decide everything up to an entry again; up to the log's end where it is 0. Where a checkpoint
-    is there, it goes on from it; when it is interrupted it leaves one, and removes it at its end.
+    is there, it goes on from it, and tells `going_on` up to where something of it is done; when it
+    is interrupted it leaves one, and removes it at its end.
     `cluster`: where the log is, if it is not the data folder's.
 
     Raises CheckpointUnusable, LogBroken, LogUnavailable."""
@@ -88,6 +93,11 @@ async def prove(
         pieces, proven = kept.pieces, kept.proven
         if any(piece.last > last for piece in pieces):
             raise CheckpointUnusable(f"{checkpoint} is of a longer log: remove it")
+        try:
+            await heads_until(log, {one.sequence: one.head for one in proven.values()})
+        except CheckpointUnusable as unusable:
+            raise CheckpointUnusable(f"{checkpoint} does not fit: {unusable}; remove it") from None
+        going_on(checkpoint, max((one.sequence for one in proven.values()), default=0))
     try:
         await _all(_Source(data, log, cluster), pieces, proven, processes, accepted, progress)
     except asyncio.CancelledError:

@@ -1,17 +1,26 @@
-"""How far the proof of a history is, in a file from which it goes on."""
+"""How far the proof of a history is, in a file from which it goes on.
+
+A file that is damaged, of another build or of another log is refused: what it says to be proven
+must be what the log has, up to the last entry that it speaks of.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from services.cli.capsule_file import NotACapsule, Part, read_parts, write_parts
-from services.cli.proving import Piece, Proven
+from services.cli.moments import parse_position
+from services.cli.proving import BY_SERVICE, Difference, Piece, Proven
+from services.kernel.build import BUILD
 from services.kernel.entry import first_head, next_head
 from services.kernel.log import Log
+from services.kernel.snapshot import is_snapshot_of
 
 MAGIC = b"sabot-prove-1\n"
 COUNTS = ("rounds", "answers", "events", "differences", "lost", "sums")
@@ -56,8 +65,43 @@ def joined(earlier: Proven | None, later: Proven) -> Proven:
         answers=earlier.answers + later.answers,
         events=earlier.events + later.events,
         differences=earlier.differences + later.differences,
+        let_stand=earlier.let_stand + later.let_stand,
         lost=earlier.lost + later.lost,
     )
+
+
+async def heads_until(
+    log: Log, places: Mapping[int, bytes], remember: int = 1, *, check: bool = True
+) -> deque[bytes]:
+    """The chain hashes at the entries up to the last of some places, at most so many, in order.
+    Each place must have its hash in the log, unless nothing shall be checked. Nothing is decoded.
+
+    Raises CheckpointUnusable, LogUnavailable."""
+    until = max(places, default=0)
+    places = places if check else {}
+    head = first_head(log.cell)
+    heads: deque[bytes] = deque([head], maxlen=remember)
+    sequence = 0
+    if places.get(0, head) != head:
+        raise CheckpointUnusable("of another cell")
+    messages = log.read(0)
+    try:
+        while sequence < until:
+            batch = await anext(messages, None)
+            for one in batch or ():
+                sequence = one.sequence
+                head = next_head(head, sequence, one.subject, one.headers, one.payload)
+                heads.append(head)
+                if places.get(sequence, head) != head:
+                    raise CheckpointUnusable(f"the log has another entry {sequence}, or before it")
+                if sequence >= until:
+                    break
+            if batch is None:
+                raise CheckpointUnusable(f"the log ends before entry {until}")
+            await asyncio.sleep(0)
+    finally:
+        await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+    return heads
 
 
 async def identity_of(log: Log) -> str:
@@ -87,6 +131,7 @@ def remove_checkpoint(path: Path) -> None:
 def _parts(log: str, left: list[Piece], proven: dict[int, Proven]) -> Iterator[Part]:
     about = {
         "log": log,
+        "build": BUILD,
         "pieces": [
             {"number": one.number, "services": one.services, "last": one.last} for one in left
         ],
@@ -96,6 +141,7 @@ def _parts(log: str, left: list[Piece], proven: dict[int, Proven]) -> Iterator[P
                 "sequence": one.sequence,
                 "head": one.head.hex(),
                 **{name: getattr(one, name) for name in COUNTS},
+                "let_stand": [[str(at), head.hex()] for at, head in one.let_stand],
             }
             for one in proven.values()
         ],
@@ -115,6 +161,8 @@ def read_checkpoint(path: Path, log: str) -> Checkpoint | None:
         about: Any = json.loads(parts.pop("about"))
         if about["log"] != log:
             raise CheckpointUnusable(f"{path} is of another log: remove it, or name another one")
+        if about["build"] != BUILD:
+            raise CheckpointUnusable(f"{path} was left by {about['build']}: remove it")
         pieces = {
             one["number"]: Piece(one["number"], tuple(one["services"]), one["last"])
             for one in about["pieces"]
@@ -131,6 +179,16 @@ def read_checkpoint(path: Path, log: str) -> Checkpoint | None:
             )
             for one in about["proven"]
         }
+        for one in about["proven"]:
+            found = proven[one["number"]]
+            found.differences = [Difference(*each) for each in one["differences"]]
+            found.let_stand = [
+                (parse_position(at), bytes.fromhex(head)) for at, head in one["let_stand"]
+            ]
+        for piece in pieces.values():
+            for name, raw in (*piece.start.items(), *piece.expected.items()):
+                if not is_snapshot_of(BY_SERVICE[name], raw):
+                    raise CheckpointUnusable(f"{path} was left by another release: remove it")
     except FileNotFoundError:
         return None
     except (NotACapsule, ValueError, KeyError, TypeError, AttributeError) as error:

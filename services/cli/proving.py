@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as tables
+from services.cli.accepted_differences import Answer, accepted_apart, accepted_in
 from services.cli.cores import CORES
 from services.cli.differences import difference_line
 from services.cli.starts import is_named
@@ -67,6 +68,17 @@ class Piece:
         return reader_of(next(iter(self.start.values()))).sequence if self.start else 0
 
 
+class Difference(NamedTuple):
+    """Something that does not follow."""
+
+    position: str
+    """Of the recorded answer; empty: it is a state."""
+    head: str
+    """The chain hash at its entry, hexadecimal."""
+    line: str
+    """For people."""
+
+
 @dataclass(slots=True)
 class Proven:
     """What a piece came to, or how far it is."""
@@ -77,7 +89,9 @@ class Proven:
     rounds: int = 0
     answers: int = 0
     events: int = 0
-    differences: list[str] = field(default_factory=list[str])
+    differences: list[Difference] = field(default_factory=list[Difference])
+    let_stand: list[Answer] = field(default_factory=list[Answer])
+    """Answers that an operator let stand, as its entries say: of other pieces too."""
     lost: list[str] = field(default_factory=list[str])
     """Services that could not be followed to the end."""
     sums: dict[str, int] = field(default_factory=dict[str, int])
@@ -183,13 +197,16 @@ class _Proving:
         """Decide the next entry."""
         found = self.found
         found.events += len(entry.events)
+        found.let_stand += accepted_in(entry.events)
         if "table" in self._piece.services:
             found.rounds += sum(isinstance(one.body, tables.RoundClosed) for one in entry.events)
         for name, replica in list(self._replicas.items()):
             try:
                 replica.read(entry, 0.0)
             except Diverged as diverged:
-                found.differences.append(difference_line(diverged))
+                found.differences.append(
+                    Difference(str(diverged.position), entry.head.hex(), difference_line(diverged))
+                )
                 found.answers += replica.answers_compared + 1
                 await self._follow_record(name, entry.sequence)
             except LogBroken:
@@ -250,10 +267,11 @@ class _Proving:
             if raw is not None:
                 here = Snapshot(name, replica.core.schema, self.reader.state, replica.state)
                 if not _same(codec, replica.core, here, raw):
-                    found.differences.append(
+                    told = (
                         f"difference at entry {self._piece.last}: the state of {name} is not the "
                         f"one that the snapshot there has"
                     )
+                    found.differences.append(Difference("", "", told))
             elif name == "wallet":
                 found.sums = sums(replica.state.core)
         return found
@@ -295,6 +313,8 @@ class History:
     rounds: int = 0
     answers: int = 0
     differences: list[str] = field(default_factory=list[str])
+    let_stand: list[str] = field(default_factory=list[str])
+    """Differences that an operator accepted, as the log says."""
     lost: list[str] = field(default_factory=list[str])
     sums: dict[str, int] = field(default_factory=dict[str, int])
     last: int = 0
@@ -304,7 +324,7 @@ class History:
     @property
     def right(self) -> bool:
         """Whether every answer follows and the books balance."""
-        return not self.differences and not any(self.sums.values())
+        return not (self.differences or self.lost or any(self.sums.values()))
 
     def line(self) -> str:
         """The line that sums it up."""
@@ -312,7 +332,7 @@ class History:
         books = f", accounts do not sum to 0: {off}" if off else ""
         return (
             f"{self.rounds} rounds, {self.answers} answers, {len(self.differences)} differences"
-            f"{books}, head {self.last}:{self.head.hex()}"
+            f"{accepted_apart(len(self.let_stand))}{books}, head {self.last}:{self.head.hex()}"
         )
 
     def json(self) -> dict[str, Any]:
@@ -322,6 +342,7 @@ class History:
             "rounds": self.rounds,
             "answers": self.answers,
             "differences": self.differences,
+            "accepted_differences": self.let_stand,
             "lost": self.lost,
             "sums": self.sums,
             "last_sequence": self.last,
@@ -335,10 +356,13 @@ def history_of(proven: Sequence[Proven]) -> History:
     """All pieces together."""
     end = max(proven, key=lambda one: one.sequence)
     found = History(last=end.sequence, head=end.head, pieces=len(proven))
+    let_stand = {(str(at), head.hex()) for one in proven for at, head in one.let_stand}
     for one in sorted(proven, key=lambda one: one.number):
         found.rounds += one.rounds
         found.answers += one.answers
-        found.differences += one.differences
+        for position, head, line in one.differences:
+            stands = (position, head) in let_stand
+            (found.let_stand if stands else found.differences).append(line)
         found.lost += one.lost
         found.sums.update(one.sums)
     return found

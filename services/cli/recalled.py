@@ -4,7 +4,7 @@ audit's shell told once is seen again by whoever reads the log."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sabot.audit.v1 import correction_events_pb2 as audit
 from sabot.settlement.v1 import correction_events_pb2 as settlement
@@ -45,6 +45,37 @@ class Recalled:
                     self._keep(body.correction_id)
                 case _:
                     pass
+
+    def kept(self) -> dict[str, Any]:
+        """All that was heard, as JSON."""
+        return {
+            "brought": [
+                [position, body.SerializeToString().hex()]
+                for position, body in self._brought.items()
+            ],
+            "steps": self._steps,
+            "facts": [
+                [fact.correction_id, fact.position, fact.type, fact.body.hex()]
+                for fact in self.facts
+            ],
+        }
+
+    @classmethod
+    def of(cls, kept: dict[str, Any]) -> Recalled:
+        """What `kept` gave, to hear on. Raises ValueError, TypeError, KeyError, DecodeError."""
+        one = cls()
+        one._brought = {
+            Position(*at): settlement.RecallFacts.FromString(bytes.fromhex(raw))
+            for at, raw in kept["brought"]
+        }
+        one._steps = {
+            name: [Position(*step) for step in steps] for name, steps in kept["steps"].items()
+        }
+        one.facts = [
+            Fact(name, Position(*at), kind, bytes.fromhex(raw))
+            for name, at, kind, raw in kept["facts"]
+        ]
+        return one
 
     def _keep(self, correction_id: str) -> None:
         for step in self._steps.pop(correction_id, []):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sabot.log.v1 import events_pb2
+from sabot.log.v1 import entry_pb2, events_pb2
 
 FILE = "accepted.json"
 """Its name in the data folder."""
@@ -53,6 +53,7 @@ def read_accepted(data: Path) -> Accepted:
                         head=bytes.fromhex(one["head"]),
                         witnessed_sequence=one["witnessed_sequence"],
                         reason=one["reason"],
+                        difference=_position(one["difference"]) if "difference" in one else None,
                     ),
                     one["actor"],
                 )
@@ -76,6 +77,7 @@ def write_accepted(data: Path, accepted: Accepted) -> None:
                 "witnessed_sequence": one.body.witnessed_sequence,
                 "reason": one.body.reason,
                 "actor": one.actor,
+                **_difference(one.body),
             }
             for one in accepted.to_log
         ],
@@ -86,3 +88,15 @@ def write_accepted(data: Path, accepted: Accepted) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(data / FILE)
+
+
+def _difference(body: events_pb2.AcceptLog) -> dict[str, list[int]]:
+    if not body.HasField("difference"):
+        return {}
+    at = body.difference
+    return {"difference": [at.segment, at.sequence, at.index]}
+
+
+def _position(parts: list[int]) -> entry_pb2.Position:
+    segment, sequence, index = parts
+    return entry_pb2.Position(segment=segment, sequence=sequence, index=index)

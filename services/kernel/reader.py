@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sabot.log.v1 import entry_pb2, events_pb2
@@ -114,6 +114,11 @@ class LogReader:
         """Copies that came so late that the first one's hash is no longer kept: dropped all the
         same, since their count was seen."""
         self.accepted_entries: list[int] = []
+
+    def remember(self, heads: Iterable[bytes]) -> None:
+        """Know chain hashes before the place where it begins, the one there last: whoever goes on
+        from a state has hashed the log up to it."""
+        self._heads = deque(heads, maxlen=REMEMBERED_HEADS)
 
     def head_at(self, sequence: int) -> bytes | None:
         """The chain hash at an entry, if it is still remembered."""

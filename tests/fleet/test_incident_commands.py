@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 from services.cli.fleet import fleet
 from services.cli.log_source import open_source
 from services.cli.prove import prove
+from services.kernel.accepted import read_accepted
+from services.kernel.entry import position_of
 from tests.fleet.stores import copied, flip, play, records
 from tests.fleet.test_command import forge_an_answer, sabot, told
 
@@ -229,6 +232,109 @@ def test_a_running_fleet_is_asked_through_its_server(stopped: Path, tmp_path: Pa
 
     asyncio.run(main())
     assert sabot("capsule", "open", file).exit_code == 0
+
+
+UNTIL_CTRL_C = """
+import asyncio, sys, time
+from {module} import {holder}
+done, whole = 0, {holder}.{name}
+def slowly(*arguments):
+    global done
+    done += 1
+    if done == 40:
+        print("under way", flush=True)
+        until = time.monotonic() + 100  # Ctrl-C ends it, or asks the task to end.
+        while time.monotonic() < until and not ({task} and asyncio.current_task().cancelling()):
+            time.sleep(0.01)
+    return whole(*arguments)
+{holder}.{name} = slowly
+from services.cli import log_source
+log_source.BATCH = 10
+from services.cli.main import app
+app()
+"""
+"""A command that is in the middle of its work until Ctrl-C comes."""
+
+
+def interrupt(*arguments: str | Path, where: tuple[str, str, str], cwd: Path) -> None:
+    """Let a real Ctrl-C come while a command is under way; it ends at once and says nothing."""
+    module, holder, name = where
+    task = holder == "LogReader"
+    program = UNTIL_CTRL_C.format(module=module, holder=holder, name=name, task=task)
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        cwd=cwd, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={"PYTHONPATH": f"{root}:{root / 'protos' / 'gen'}", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "under way\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err) == (130, "", ""), arguments
+
+
+READS = ("services.kernel.reader", "LogReader", "read")
+
+
+@pytest.mark.timeout(180)
+def test_a_replay_goes_on_after_ctrl_c(stopped: Path, tmp_path: Path) -> None:
+    whole = sabot("replay", "--data", stopped, "--verify")
+    assert (whole.exit_code, whole.stderr) == (0, "")
+    interrupt("replay", "--data", stopped, "--verify", where=READS, cwd=tmp_path)
+    checkpoint = tmp_path / "replay.checkpoint"
+    ask = ("replay", "--data", stopped, "--verify", "--checkpoint", checkpoint)
+    left = checkpoint.read_bytes()
+    checkpoint.write_bytes(left[:-3])
+    assert "cannot be read, remove it" in refused(*ask)
+    checkpoint.write_bytes(left)
+    done = sabot(*ask)
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, whole.stdout.splitlines()[-1])
+    head = re.compile(r"head \d+:[0-9a-f]{64}$", re.MULTILINE)
+    assert head.findall(done.stdout) == head.findall(whole.stdout)
+    assert done.stderr == f"going on from {checkpoint}, which reaches to entry 40\n"
+    assert not checkpoint.exists()
+
+
+@pytest.mark.timeout(180)
+def test_ctrl_c_ends_what_only_reads(stopped: Path, tmp_path: Path) -> None:
+    ask = ("state", "wallet", "--data", stopped, "--at", "60")
+    interrupt(*ask, where=READS, cwd=tmp_path)
+    file = tmp_path / "log.export"
+    assert sabot("export", "--data", stopped, "-o", file).exit_code == 0
+    where = ("services.cli", "verify_export", "next_head")
+    interrupt("verify-export", file, where=where, cwd=tmp_path)
+    assert sabot("verify-export", file).exit_code == 0
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_difference_is_accepted_by_its_place_and_with_a_reason(
+    stopped: Path, tmp_path: Path
+) -> None:
+    data = copied(stopped, tmp_path / "data")
+    sequence = asyncio.run(forge_an_answer(data))
+    answer = f"1/{sequence}/0"
+    asked = next(one.sequence for one in records(data) if one.subject.endswith(".in"))
+    accept = ("log", "accept", "--data", data, "--operator", "dana", "--difference")
+    for wrong in ("now", str(sequence), "2/1/0"):
+        refused(*accept, wrong, "--reason", "x", code=2)
+    refused(*accept, answer, code=2)
+    refused("log", "accept", "1:00", *accept[2:], answer, "--reason", "x", code=2)
+    for unknown in (f"1/{sequence}/1", f"1/{sequence + 1}/0", f"1/{asked}/0", "1/0/0"):
+        assert f"no answer at {unknown}" in refused(*accept, unknown, "--reason", "x")
+    assert read_accepted(data).to_log == []
+    assert told(*accept, answer, "--reason", "a forged withdrawal, made good")["accepted"]
+    accepted = read_accepted(data)
+    ((body, actor),) = [(one.body, one.actor) for one in accepted.to_log]
+    assert (body.sequence, body.reason, actor) == (
+        sequence, "a forged withdrawal, made good", "operator:dana",
+    )  # fmt: skip
+    assert str(position_of(body.difference)) == answer
+    head = sabot("log", "head", "--data", data, "--at", str(sequence)).stdout.strip()
+    assert f"{body.sequence}:{body.head.hex()}" == head
+    assert accepted.entries == {}, "its entry is understood"
+    # Until the log says so, it is a difference.
+    assert sabot("replay", "--data", data, "--verify").exit_code == 1
 
 
 def test_ctrl_c_leaves_a_checkpoint(stopped: Path, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_snapshot_that_is_not_what_came_before_it_is_a_difference(past: Past) 
 
     found = run_virtual(main())
     (told,) = found.differences
-    assert "the state of wallet is not the one" in told
+    assert "the state of wallet is not the one" in told.line
     assert not history_of([found]).right
 
 

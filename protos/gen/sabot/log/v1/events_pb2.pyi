@@ -220,7 +220,8 @@ Global___RecordSnapshot: _TypeAlias = RecordSnapshot  # noqa: Y015
 @_typing.final
 class AcceptLog(_message.Message):
     """Input on `audit.in`: an operator goes on although the log ends below, or differs from, what a
-    witness has seen, or although an entry could not be read.
+    witness has seen, or although an entry could not be read; or accepts a recorded answer that does
+    not follow, so that proofs count it apart.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -229,14 +230,21 @@ class AcceptLog(_message.Message):
     HEAD_FIELD_NUMBER: _builtins.int
     WITNESSED_SEQUENCE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """The sequence accepted."""
     head: _builtins.bytes
     """The chain hash accepted there."""
     witnessed_sequence: _builtins.int
-    """The highest sequence that a witness had seen; 0 where an entry was accepted."""
+    """The highest sequence that a witness had seen; 0 where an entry or an answer was accepted."""
     reason: _builtins.str
     """Why."""
+    @_builtins.property
+    def difference(self) -> _entry_pb2.Position:
+        """The recorded answer that is accepted although it does not follow, at the sequence above; unset:
+        a log or an entry is accepted.
+        """
+
     def __init__(
         self,
         *,
@@ -244,10 +252,11 @@ class AcceptLog(_message.Message):
         head: _builtins.bytes = ...,
         witnessed_sequence: _builtins.int = ...,
         reason: _builtins.str = ...,
+        difference: _entry_pb2.Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["difference", b"difference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["head", b"head", "reason", b"reason", "sequence", b"sequence", "witnessed_sequence", b"witnessed_sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["difference", b"difference", "head", b"head", "reason", b"reason", "sequence", b"sequence", "witnessed_sequence", b"witnessed_sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
