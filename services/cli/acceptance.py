@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import json
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,8 +21,9 @@ from typing import Any
 
 from sabot.log.v1 import events_pb2
 from services.cli.log_source import NoLog, StoreLog, witnesses_of
+from services.cli.moments import is_number
 from services.kernel.accepted import Acceptance, read_accepted, write_accepted
-from services.kernel.embedded import FolderLock, stream_folder
+from services.kernel.embedded import FolderLock, noted_cell, stream_folder
 from services.kernel.entry import first_head, next_head, position_proto
 from services.kernel.event import Position
 from services.kernel.log import Log
@@ -50,10 +50,14 @@ class Head:
 
 def parse_head(text: str) -> Head:
     """Raises ValueError."""
+    wrong = ValueError(f"{text!r} is no head: write SEQUENCE:HASH with 64 hexadecimal digits")
     sequence, colon, digits = text.partition(":")
-    head = bytes.fromhex(digits)
-    if not colon or not sequence.isdecimal() or len(head) != 32:
-        raise ValueError(f"{text!r} is no head: write SEQUENCE:HASH with 64 hexadecimal digits")
+    try:
+        head = bytes.fromhex(digits)
+    except ValueError:
+        raise wrong from None
+    if not (colon and is_number(sequence) and len(head) == 32):
+        raise wrong
     return Head(int(sequence), head)
 
 
@@ -233,12 +237,12 @@ async def _examine(data: Path, cell: str) -> Loss:
 @asynccontextmanager
 async def _locked(data: Path) -> AsyncIterator[str]:
     """A stopped data folder, locked; gives its cell."""
-    noted = data / "cell.json"
-    if not noted.exists():
+    cell = noted_cell(data)
+    if cell is None:
         raise NoLog(f"there is no log in {data}")
     lock = FolderLock(data)
     await lock.acquire(wait_s=0.0)
     try:
-        yield str(json.loads(noted.read_text())["cell"])
+        yield cell
     finally:
         lock.release()

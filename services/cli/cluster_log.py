@@ -42,6 +42,7 @@ class ClusterLog:
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Log]:
         """The log. `name` is shown in the servers' monitoring. Raises LogUnavailable, OSError."""
+        from services.cli.secret_files import secret_in
         from services.kernel.jetstream import JetStreamLog
         from services.kernel.nats_users import NatsUser
 
@@ -53,7 +54,7 @@ class ClusterLog:
             name=name,
             consumer_prefix=known.consumer_prefix,
             user=self.user if asks else None,
-            password=self.password_file.read_text().strip() if self.password_file else None,
+            password=secret_in(self.password_file) if self.password_file else None,
             inbox_prefix=known.inbox_prefix if asks else "_INBOX",
         )
         try:

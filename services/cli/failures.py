@@ -21,10 +21,11 @@ from services.cli.prove import NothingToProve
 from services.cli.prove_checkpoint import CheckpointUnusable
 from services.cli.reconcile import BadBooks
 from services.cli.rule_change import RulesRefused
+from services.cli.secret_files import SecretUnusable
 from services.cli.what_if import WhatIfRefused
 from services.console.people import BadPeopleFile
 from services.kernel.accepted import AcceptedDamaged
-from services.kernel.embedded import FolderInUse
+from services.kernel.embedded import FolderInUse, NoteDamaged
 from services.kernel.key_file import KeyFileUnusable
 from services.kernel.log import LogUnavailable
 from services.kernel.nats_process import ServerNotStarted
@@ -60,6 +61,7 @@ EXPECTED = (
     LogBroken,
     LogUnavailable,
     NoLog,
+    NoteDamaged,
     NotACapsule,
     NotAcceptable,
     NotReady,
@@ -73,6 +75,7 @@ EXPECTED = (
     RoundUnknown,
     RestoreCut,
     RulesRefused,
+    SecretUnusable,
     ServerNotStarted,
     StoreDamaged,
     StoreMissing,

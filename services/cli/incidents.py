@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -238,10 +239,11 @@ def what_if(
 
 
 def _card(text: str) -> tuple[int, str]:
+    from services.cli.moments import is_number
     from services.games.cards import is_card
 
     index, _, card = text.partition("=")
-    if not (index.isascii() and index.isdecimal() and is_card(card)):
+    if not (is_number(index) and is_card(card)):
         raise typer.BadParameter(f"{text!r} is not such as 17=TD", param_hint="--card")
     return int(index), card
 
@@ -337,8 +339,10 @@ async def _prove(
     from services.kernel.host import clock_us
 
     # A scheduler that wants the processor back sends this: the checkpoint is left as by Ctrl-C.
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    # Only a main thread hears signals.
+    if threading.current_thread() is threading.main_thread():
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     async with AsyncExitStack() as stack:
         accepted: Mapping[int, bytes] = {}
         if cluster is not None:

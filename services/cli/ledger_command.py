@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import date
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,7 +68,7 @@ def journal(
     """Journal entries of a partner with their legs, in the order of the log."""
     if bool(last) and not first:
         raise typer.BadParameter("give the first day too", param_hint="--from")
-    days = (first, last or first, zone)
+    days = _chosen(first, last, zone)
     run(_journal(data, partner, account, round_id, days, _form(as_csv, as_json)))
 
 
@@ -82,7 +83,7 @@ def statement(
     as_json: AsJson = False,
 ) -> None:
     """What an account had at the beginning of some days, what moved, and what it had at the end."""
-    days = (first, last or first, zone)
+    days = _chosen(first, last, zone)
     run(_statement(data, partner, account, days, _form(as_csv, as_json)))
 
 
@@ -138,7 +139,7 @@ def reconcile(
     """What a partner's bets came to in some days; or where its books and these differ.
 
     Both sides are asked for digests, and only where those differ for what is below them."""
-    days, form = (first, last or first, zone), _form(as_csv, as_json)
+    days, form = _chosen(first, last, zone), _form(as_csv, as_json)
     if not against:
         run(_totals(data, partner, currency, days, form, transactions=transactions))
         return
@@ -231,6 +232,18 @@ async def _statement(data: Path, partner: str, account: str, days: Days, form: F
         _print_csv(as_csv(journal_rows(told.entries)))
     else:
         print("\n".join(statement_lines(told, f"{partner}/{account}")))
+
+
+def _chosen(first: str, last: str, zone: str) -> tuple[str, str, str]:
+    """First and last day, and by whose clock."""
+    for text, option in ((first, "--from"), (last, "--to")):
+        try:
+            date.fromisoformat(text or "2026-01-01")
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} is no date such as 2026-03-29", param_hint=option
+            ) from None
+    return first, last or first, zone
 
 
 async def _trial_balance(data: Path, at: str, form: Form) -> int:

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from services.kernel.accepted import read_accepted
-from services.kernel.embedded import FolderInUse, FolderLock, find_running, stream_folder
+from services.kernel.embedded import (
+    FolderInUse,
+    FolderLock,
+    find_running,
+    noted_cell,
+    stream_folder,
+)
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
 from services.kernel.store_check import BlockNote, StoreNotTheLog, check_store, note_blocks
@@ -160,10 +166,10 @@ async def open_source(
     """The log of a data folder. With `check`, a store that is read raw is checked first; with
     `hash_all`, every record's own checksum too.
 
-    Raises NoLog, FolderInUse, StoreNotTheLog, StoreMissing, LogUnavailable."""
-    if not (data / "cell.json").exists():
+    Raises NoLog, NoteDamaged, FolderInUse, StoreNotTheLog, StoreMissing, LogUnavailable."""
+    cell = noted_cell(data)
+    if cell is None:
         raise NoLog(f"there is no log in {data}")
-    cell = json.loads((data / "cell.json").read_text())["cell"]
     running = find_running(data)
     lock = FolderLock(data)
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from services.cli import (
     backup_command,
@@ -43,7 +44,22 @@ if TYPE_CHECKING:
 
 MAX_DEMO_TABLES = 100
 
+
+class TextOnly(TyperGroup):
+    """Refuses arguments that are no UTF-8: ids and names are looked for, and written, as such."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As click has it."""
+        for one in args:
+            try:
+                one.encode()
+            except UnicodeEncodeError:
+                raise typer.BadParameter(f"{one!a} is no UTF-8") from None
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=TextOnly,
     help="The back end of live table games: a fleet, its log, and the proof.",
     epilog=EXIT_CODES,
     no_args_is_help=True,

@@ -25,6 +25,15 @@ class Moment:
 At = Position | Moment
 
 
+MOST_DIGITS = 19
+"""Of any number in a log; of many more Python makes no number at all."""
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number such as a log has, from 0."""
+    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+
+
 def parse_at(text: str) -> At:
     """A position or a time. Raises ValueError."""
     return parse_time(text) if "-" in text.lstrip("-") or ":" in text else parse_position(text)
@@ -34,7 +43,7 @@ def parse_position(text: str) -> Position:
     """`1/123/4`, `1/123` or `123`: without an index, all of the entry. Raises ValueError."""
     wrong = ValueError(f"{text!r} is no position; write 1/123/0, or 123 for a whole entry")
     parts = text.split("/")
-    if not all(part.isascii() and part.isdecimal() for part in parts):
+    if not all(map(is_number, parts)):
         raise wrong
     numbers = [int(part) for part in parts]
     if len(numbers) == 1:
@@ -48,18 +57,24 @@ def parse_position(text: str) -> Position:
 
 def parse_time(text: str) -> Moment:
     """ISO 8601 with a zone, such as `2026-05-01T20:15:00.5Z`. Raises ValueError."""
+    wrong = ValueError(f"{text!r} is no time with a zone; write 2026-05-01T20:15:00Z or …+02:00")
     try:
         when = datetime.fromisoformat(text)
-    except ValueError:
-        when = None
-    if when is None or when.tzinfo is None:
-        raise ValueError(f"{text!r} is no time with a zone; write 2026-05-01T20:15:00Z or …+02:00")
-    return Moment((when - EPOCH) // timedelta(microseconds=1))
+        if when.tzinfo is None:
+            raise wrong
+        utc = when.astimezone(UTC)
+    except (ValueError, OverflowError):  # Near both ends of the calendar there is no such UTC.
+        raise wrong from None
+    return Moment((utc - EPOCH) // timedelta(microseconds=1))
 
 
 def written(time_us: int) -> str:
     """A log time, UTC; `parse_time` reads it."""
-    return (EPOCH + timedelta(microseconds=time_us)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    try:
+        when = EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return f"{time_us} us"  # Nobody's clock: a damaged or forged one.
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def place(position: Position) -> str:

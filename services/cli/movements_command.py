@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from services.cli.commands import EXIT_CODES, RIGHT, WRONG, AsJson, dump, run
+from services.cli.commands import EXIT_CODES, RIGHT, WRONG, AsJson, dump, plainly, run
 
 TOKEN = "SABOT_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with an operator's token, so that it stands in no list of processes."""
@@ -103,12 +103,14 @@ def resolve_movement(
 
 
 def _token(token_file: Path | None) -> str:
-    if token_file is not None:
-        return token_file.read_text().strip()
+    from services.cli.secret_files import secret_in, sendable
+
     token = os.environ.get(TOKEN, "")
-    if not token:
+    if token_file is None and not token:
         raise typer.BadParameter(f"give it, or set {TOKEN}", param_hint="--token-file")
-    return token
+    with plainly():
+        return secret_in(token_file) if token_file is not None else sendable(token, TOKEN)
+    raise typer.Exit(WRONG)  # never reached: plainly ends otherwise
 
 
 async def _list(

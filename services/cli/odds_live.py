@@ -11,6 +11,7 @@ import grpc
 
 from sabot.table.v1 import odds_service_pb2, odds_service_pb2_grpc
 from services.cli.odds import GAMES, OddsRefused
+from services.cli.secret_files import secret_in, sendable
 from services.odds.outcomes import BetOdds, Outcome
 
 WAIT_S = 10.0
@@ -32,17 +33,17 @@ class Live:
 
 def token_of(path: Path, operator: str) -> str:
     """The token in a file: of this operator, where it holds several by actor, as the demonstration
-    leaves them. Raises NotTold, OSError."""
-    text = path.read_text().strip()
+    leaves them. Raises NotTold, SecretUnusable, OSError."""
+    text = path.read_text(errors="replace").strip()
     if not text.startswith("{"):
-        return text
+        return secret_in(path)
     try:
         found = json.loads(text).get(f"operator:{operator}")
     except ValueError as error:
         raise NotTold(f"{path}: no JSON: {error}") from error
     if not isinstance(found, str):
         raise NotTold(f"{path} has no token of operator {operator}")
-    return found
+    return sendable(found, str(path))
 
 
 async def live(game: str, shoe_id: str, address: str, token: str) -> Live:

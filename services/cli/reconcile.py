@@ -6,6 +6,7 @@ about the logarithm of n to the base of 16.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -202,25 +203,31 @@ def read_csv(path: Path, currency: str, period: Period) -> DigestTree:
     """A partner's copy of a period: a heading as CSV_COLUMNS, and a row a transaction. Rows of
     other currencies and of other times are left out. Raises BadBooks."""
     found: list[Transaction] = []
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
-        missing = set(CSV_COLUMNS[:5]) - set(rows.fieldnames or ())
-        if missing:
-            raise BadBooks(f"{path} has no column {', '.join(sorted(missing))}")
-        for number, row in enumerate(rows, 2):
-            try:
-                one = Transaction(
-                    row["transaction_id"],
-                    row["account_id"],
-                    int(row["amount_minor"]),
-                    TransactionKind[row["kind"].upper()],
-                    _time(row.get("time") or ""),
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise BadBooks(f"{path}, line {number}: {error}") from error
-            within = not one.time_us or period.from_us <= one.time_us < period.to_us
-            if row["currency"] == currency and within and one.amount_minor:
-                found.append(one)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        rows = list(reader)
+    except UnicodeDecodeError:
+        raise BadBooks(f"{path} is no CSV file: it is no text") from None
+    except csv.Error as error:
+        raise BadBooks(f"{path} is no CSV file: {error}") from error
+    missing = set(CSV_COLUMNS[:5]) - set(reader.fieldnames or ())
+    if missing:
+        raise BadBooks(f"{path} has no column {', '.join(sorted(missing))}")
+    for number, row in enumerate(rows, 2):
+        try:
+            one = Transaction(
+                row["transaction_id"],
+                row["account_id"],
+                int(row["amount_minor"]),
+                TransactionKind[row["kind"].upper()],
+                _time(row.get("time") or ""),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadBooks(f"{path}, line {number}: {error}") from error
+        within = not one.time_us or period.from_us <= one.time_us < period.to_us
+        if row["currency"] == currency and within and one.amount_minor:
+            found.append(one)
     return DigestTree(found)
 
 

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import spec_pb2
+from services.cli.moments import is_number
 from services.cli.rules_pages import UnknownRuleSet, rule_set
 from services.games.odds import Odds
 from services.games.rule_set_faults import table_faults
@@ -76,7 +77,7 @@ def _change(wanted: rule_set_pb2.RuleSet, option: str) -> None:
 
 def _odds(text: str) -> Odds:
     parts = text.split(":")
-    if len(parts) > 2 or not all(part.isascii() and part.isdecimal() for part in parts):
+    if len(parts) > 2 or not all(is_number(part) and int(part) < 1 << 31 for part in parts):
         raise RulesRefused(f"{text!r} are no odds; write 9 or 9:1")
     numerator, denominator = int(parts[0]), int(parts[1]) if len(parts) == 2 else 1
     if not numerator or not denominator:
@@ -98,7 +99,7 @@ def _value(field: FieldDescriptor, text: str) -> Any:
             raise RulesRefused(f"{name} is yes or no, not {text!r}")
         return text.lower() in YES
     if field.type in {FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_INT32}:
-        if not (text.isascii() and text.isdecimal() and int(text) < 1 << 31):
+        if not (is_number(text) and int(text) < 1 << 31):
             raise RulesRefused(f"{name} is a number, not {text!r}")
         return int(text)
     raise RulesRefused(f"{name} cannot be chosen")

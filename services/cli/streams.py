@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from services.cli.secret_files import secret_in
 from services.kernel.log import LogUnavailable
 from services.kernel.nats_connection import Forbidden, NatsConnection, NotAnswered, NotSent
 from services.kernel.nats_users import MAKER
@@ -69,7 +70,7 @@ class Servers:
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[NatsConnection]:
         """A connection. Raises LogUnavailable and OSError."""
-        password = self.password_file.read_text().strip() if self.password_file else None
+        password = secret_in(self.password_file) if self.password_file else None
         connection = NatsConnection(
             self.urls,
             name="sabot-streams",

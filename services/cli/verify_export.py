@@ -66,6 +66,8 @@ RECALLED = "sabot.settlement.v1.FactsRecalled"
 
 
 PUBLIC_KEY_BYTES = 32
+MOST_DIGITS = 20
+"""Of a sequence; of many more Python makes no number at all."""
 SHOWN_AFTER_S, SHOWN_EVERY_S = 2.0, 0.2
 """When a terminal is told how far it is: what is over sooner needs no telling."""
 TOLD_EVERY = 1_000
@@ -573,7 +575,8 @@ def _heads(texts: list[str]) -> dict[int, bytes]:
     for text in texts:
         sequence, _, digits = text.partition(":")
         head = bytes.fromhex(digits)
-        if not (sequence.isascii() and sequence.isdecimal() and len(head) == HASH_BYTES):
+        number = sequence.isascii() and sequence.isdecimal() and len(sequence) < MOST_DIGITS
+        if not number or len(head) != HASH_BYTES:
             raise ValueError
         at = int(sequence)
         if at < 1 or heads.setdefault(at, head) != head:

@@ -75,6 +75,21 @@ class RunningServer:
     tools: Credentials
 
 
+class NoteDamaged(Exception):
+    """What stands in a data folder about its cell or its server cannot be read."""
+
+
+def noted_cell(data: Path) -> str | None:
+    """The cell whose log a folder holds or has held; None where it never did. Raises
+    NoteDamaged."""
+    try:
+        return str(json.loads((data / "cell.json").read_text())["cell"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise NoteDamaged(f"{data / 'cell.json'} cannot be read: {error}") from error
+
+
 class FolderLock:
     """The lock on a data folder. The server inherits it, so it is held while either of us lives."""
 
@@ -193,11 +208,9 @@ class EmbeddedServer:
             raise
 
     def _check_cell(self) -> None:
-        noted = self.data / "cell.json"
-        if noted.exists():
-            cell = json.loads(noted.read_text())["cell"]
-            if cell != self.cell:
-                raise FolderInUse(f"{self.data} belongs to the cell {cell}, not {self.cell}")
+        cell = noted_cell(self.data)
+        if cell not in {None, self.cell}:
+            raise FolderInUse(f"{self.data} belongs to the cell {cell}, not {self.cell}")
 
     async def start(self) -> None:
         """Start the server in the folder, which `acquire` has locked. Raises ServerNotStarted."""
@@ -266,16 +279,19 @@ def stream_folder(data: Path, cell: str) -> Path:
 def find_running(data: Path) -> RunningServer | None:
     """What a server that runs in this folder left for tools; None where none is said to run.
 
-    A server that was killed leaves its note behind: the address then answers no more.
+    A server that was killed leaves its note behind: the address then answers no more. Raises
+    NoteDamaged.
     """
     try:
         note = json.loads((data / "server.json").read_text())
+        tools = Credentials(
+            note["user"], note["password"], note["inbox_prefix"], note["consumer_prefix"]
+        )
+        return RunningServer(note["cell"], note["client_url"], note["monitor_url"], tools)
     except FileNotFoundError:
         return None
-    tools = Credentials(
-        note["user"], note["password"], note["inbox_prefix"], note["consumer_prefix"]
-    )
-    return RunningServer(note["cell"], note["client_url"], note["monitor_url"], tools)
+    except (ValueError, TypeError, KeyError) as error:
+        raise NoteDamaged(f"{data / 'server.json'} cannot be read: {error}") from error
 
 
 class Cluster:

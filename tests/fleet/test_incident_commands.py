@@ -234,8 +234,17 @@ def test_a_running_fleet_is_asked_through_its_server(stopped: Path, tmp_path: Pa
     assert sabot("capsule", "open", file).exit_code == 0
 
 
+HEARS_CTRL_C = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from services.cli.main import app
+if __name__ == "__main__":
+    app()
+"""
+"""The command; what a test run in the background starts would ignore Ctrl-C otherwise."""
 UNTIL_CTRL_C = """
-import asyncio, sys, time
+import asyncio, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from {module} import {holder}
 done, whole = 0, {holder}.{name}
 def slowly(*arguments):
@@ -341,7 +350,7 @@ def test_ctrl_c_leaves_a_checkpoint(stopped: Path, tmp_path: Path) -> None:
     """As a terminal sends it: to every process of the command."""
     checkpoint = tmp_path / "checkpoint"
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "services.cli.main", "prove", "--data", str(stopped)]
+    command = [sys.executable, "-c", HEARS_CTRL_C, "prove", "--data", str(stopped)]
     process = subprocess.Popen(
         [*command, "--processes", "2", "--checkpoint", str(checkpoint)],
         cwd=root, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

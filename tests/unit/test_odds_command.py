@@ -231,7 +231,9 @@ async def test_who_may_not_ask_and_what_is_not_there_is_said_in_a_line(
     assert (broken.exit_code, "no JSON" in broken.stderr) == (1, True)
 
 
-def test_a_live_shoe_has_its_own_rules_and_cards() -> None:
+def test_a_live_shoe_has_its_own_rules_and_cards(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\n")
     for more in (["--rules", "ez"], ["--seen", "AS"]):
         assert "a live shoe has its rules" in refused("baccarat", "--shoe", "t1-s1", *more)
-    assert "the games are" in refused("chess", "--shoe", "t1-s1", "--token-file", __file__)
+    assert "the games are" in refused("chess", "--shoe", "t1-s1", "--token-file", str(token))
