@@ -30,7 +30,7 @@ FAR = "127.0.0.1:1"
 
 DATA = ("--data", "{data}")
 NOTHING_TO_TAKE = {
-    "bench", "demo", "keys", "nats config", "nats secrets", "rng-report",
+    "bench", "demo", "keys", "nats config", "nats secrets", "nats watch", "rng-report",
     "rules list", "simulate", "streams apply", "streams diff", "up",
 }  # fmt: skip
 """Verbs that take numbers, names out of a list, and places to write to."""
@@ -78,6 +78,7 @@ def usage() -> Iterator[tuple[str, ...]]:
             yield ("conformance", f"{{{file}}}")
     yield ("certify-wallet", FAR, "--account", "one")
     yield ("switch", "off", "everything", "--reason", "x", *DATA)
+    yield ("console-person", "x", "--role", "king", "--file", "{none}")
     yield ("what-if", *DATA, "--round", "t1-1", "--card", "x=AS")
     yield ("what-if", *DATA, "--round", "t1-1", "--card", f"{LONG}=AS")
     yield ("what-if", *DATA, "--round", "t1-1", "--dice", NOT_TEXT)
@@ -148,6 +149,37 @@ def refused() -> Iterator[tuple[str, ...]]:
             yield ("prove", *DATA, "--checkpoint", f"{{{file}}}")
             yield ("replay", *DATA, "--verify", "--checkpoint", f"{{{file}}}")
             yield ("backup", *DATA, "-o", f"{{{file}}}")
+        if file not in {"none", "json"}:
+            yield ("token", "x", "--role", "dealer", "--file", f"{{{file}}}")
+    yield ("token", "x", "--role", "dealer", "--file", "{json}")
+    yield (
+        "correct",
+        "propose",
+        "nobody",
+        "--reason",
+        "system",
+        "--reference",
+        "x",
+        "--void",
+        "--dry-run",
+        "d",
+        *DATA,
+    )
+    yield ("events", "thresholds", "EURO", "--reason", "x", "--bet-win", "5", *DATA)
+    yield (
+        "movements",
+        "resolve",
+        "nobody",
+        "retry",
+        "--partner",
+        "a",
+        "--reason",
+        "x",
+        "--address",
+        FAR,
+        "--token-file",
+        "{empty}",
+    )
     for folder in FOLDERS:
         if folder == "text":
             continue  # A file is no folder: that is usage.
@@ -177,6 +209,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found["text"].write_text("Dear auditor,\nhere is what you asked for.\n")
     found["binary"].write_bytes(bytes(range(256)) * 9)
     found["json"].write_text('[1, {"cell": null}]')
+    for name in FILES[2:]:
+        found[name].chmod(0o600)  # such as secrets have
     play(found["data"], 1)
     return {name: str(path) for name, path in found.items()}
 
