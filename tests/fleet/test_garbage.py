@@ -233,11 +233,11 @@ def wrong_with(case: tuple[str, ...], code: int, places: dict[str, str]) -> str:
 
 
 def some(cases: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The first case of each verb, and every fifth of the others."""
+    """The first case of each verb, and every twelfth of the others."""
     seen: Counter[tuple[str, ...]] = Counter()
     kept: list[tuple[str, ...]] = []
     for case in cases:
-        if seen[case[:2]] % 5 == 0:
+        if seen[case[:2]] % 12 == 0:
             kept.append(case)
         seen[case[:2]] += 1
     return kept
