@@ -32,6 +32,10 @@ LOG_FILE = 16 * 1024 * 1024
 """Bytes of a server's log before it begins another: days, where nobody tries anything."""
 LOG_FILES = 3
 """So many are there at a time."""
+CERTIFICATES = Path("/run/secrets/nats-tls")
+"""Where a server finds its certificate, key and authority, named as cert-manager names them."""
+HANDSHAKE_S = 5
+"""For TLS between servers and with clients; NATS's own 2 s are short on a busy machine."""
 
 CLIENT_PORT, MONITOR_PORT, ROUTE_PORT = 4222, 8222, 6222
 """NATS's usual ports."""
@@ -58,8 +62,9 @@ class _Variable:
     name: str
 
 
-def config(cell: str, place: ServerPlace | None = None) -> str:
-    """The configuration file of every server of a cell's cluster."""
+def config(cell: str, place: ServerPlace | None = None, *, tls: bool = False) -> str:
+    """The configuration file of every server of a cell's cluster. `tls`: clients are served in TLS
+    alone, and servers show one another certificates."""
     at = place or ServerPlace()
     told: dict[str, Any] = {
         "server_name": _Variable(SERVER_NAME),
@@ -96,6 +101,18 @@ def config(cell: str, place: ServerPlace | None = None) -> str:
             ]
         },
     }
+    if tls:
+        own = {
+            "cert_file": str(CERTIFICATES / "tls.crt"),
+            "key_file": str(CERTIFICATES / "tls.key"),
+            "timeout": HANDSHAKE_S,
+        }
+        told["tls"] = own
+        told["cluster"]["tls"] = {
+            **own,
+            "ca_file": str(CERTIFICATES / "ca.crt"),
+            "verify": True,
+        }
     head = [
         "# Written by `sabot nats config`; a test holds it against the table of users",
         "# (services/kernel/nats_users.py). Durations are quoted: an unquoted one is a number.",

@@ -62,13 +62,18 @@ def register(app: typer.Typer) -> None:
     app.add_typer(streams_app, name="streams")
 
 
-def nats_config(cell: Cell = "main") -> None:
+def nats_config(
+    cell: Cell = "main",
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Clients and servers meet in TLS alone.")
+    ] = False,
+) -> None:
     """The configuration of every server of a cell's cluster: who may append, read and make what.
     It includes secrets.conf."""
     with plainly():
         from services.cli import nats_config as rendering
 
-        print(rendering.config(cell), end="")
+        print(rendering.config(cell, tls=tls), end="")
 
 
 def nats_secrets(

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from services.kernel.fence import fence_headers, header_bytes
@@ -74,16 +75,23 @@ class JetStreamLog:
         user: str | None = None,
         password: str | None = None,
         inbox_prefix: str = "_INBOX",
+        authority: Path | None = None,
         wait_s: float = 10.0,
     ) -> JetStreamLog:
-        """Connect to the servers (`nats://host:port`) that keep the cell's stream.
+        """Connect to the servers that keep the cell's stream: `nats://host:port`, or `tls://…`, see
+        `NatsConnection`.
 
         `name` is shown in the server's monitoring. The user must be allowed to use consumers named
         `<consumer_prefix>_<n>` (see `jetstream_read.consumer_names`) and to subscribe below
         `inbox_prefix`. Raises LogUnavailable after `wait_s` seconds.
         """
         connection = NatsConnection(
-            servers, name=name, user=user, password=password, inbox_prefix=inbox_prefix
+            servers,
+            name=name,
+            user=user,
+            password=password,
+            inbox_prefix=inbox_prefix,
+            authority=authority,
         )
         await connection.open(wait_s=wait_s)
         return cls(connection, cell, consumer_prefix=consumer_prefix)

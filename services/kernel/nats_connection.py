@@ -19,11 +19,12 @@ import asyncio
 import contextlib
 import logging
 import re
+import ssl
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import nats
 from nats import errors as nats_errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -46,6 +47,9 @@ PING_INTERVAL_S = 2
 PINGS_UNANSWERED = 2
 """Pings without an answer before the connection counts as dead."""
 
+ENCRYPTED = "tls://"
+"""How a server's URL begins where nothing may be said to it in plain text."""
+
 FORBIDDEN = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 """The server's words when a user may not publish to a subject."""
 
@@ -66,6 +70,23 @@ class TooLarge(Exception):
     """Payload and headers are above what the server takes; nothing was sent."""
 
 
+class NotEncrypted(nats_errors.Error):
+    """A server that was to speak TLS does not."""
+
+    def __str__(self) -> str:
+        return "the server offers no TLS; nothing was said to it, no password either"
+
+
+class _EncryptedClient(Client):
+    """Says nothing to a server before TLS stands: the library itself would go on in plain text
+    where the server's first words, which anybody can say, ask for no TLS."""
+
+    def _connect_command(self) -> bytes:
+        if not self._server_info.get("tls_required"):
+            raise NotEncrypted
+        return super()._connect_command()
+
+
 class NatsConnection:
     """One client of NATS, for one event loop, with its own inbox and its own replies."""
 
@@ -77,10 +98,17 @@ class NatsConnection:
         user: str | None = None,
         password: str | None = None,
         inbox_prefix: str = "_INBOX",
+        authority: Path | None = None,
     ) -> None:
-        """`servers` are URLs (`nats://host:port`); `name` is what the server's monitoring shows;
-        `inbox_prefix` is where the user may subscribe.
+        """`servers` are URLs, `nats://host:port`, or `tls://host:port` where each must prove its
+        name by a certificate; `name` is what the server's monitoring shows; `inbox_prefix` is where
+        the user may subscribe; `authority` whose certificates are trusted (PEM): OpenSSL's own
+        choice where there is none, which `SSL_CERT_FILE` names. Raises OSError where it cannot be
+        read.
         """
+        self._encrypts = any(server.startswith(ENCRYPTED) for server in servers)
+        if self._encrypts and not all(server.startswith(ENCRYPTED) for server in servers):
+            raise ValueError("servers by tls:// and by nats:// are not one cluster")
         self._options: dict[str, Any] = {
             "servers": list(servers),
             "name": name,
@@ -98,6 +126,10 @@ class NatsConnection:
             "ping_interval": PING_INTERVAL_S,
             "max_outstanding_pings": PINGS_UNANSWERED,
         }
+        if self._encrypts:
+            self._options["tls"] = ssl.create_default_context(cafile=authority)
+        self._problem: Exception | None = None
+        """What the last attempt to connect met."""
         self._inbox = f"{inbox_prefix}.{uuid4().hex}"
         self._client: Client | None = None
         self._up = asyncio.Event()
@@ -112,7 +144,8 @@ class NatsConnection:
         try:
             await asyncio.wait_for(self._connect(), wait_s)
         except (TimeoutError, nats_errors.Error, OSError) as error:
-            raise LogUnavailable(f"no connection to NATS: {_words(error)}") from error
+            met = self._problem if isinstance(error, TimeoutError) and self._problem else error
+            raise LogUnavailable(f"no connection to NATS: {_words(met)}") from error
 
     @property
     def is_connected(self) -> bool:
@@ -220,7 +253,8 @@ class NatsConnection:
         self._up.set()  # whoever waits for a connection shall see that none will come
 
     async def _connect(self) -> None:
-        client = await nats.connect(**self._options)
+        client = _EncryptedClient() if self._encrypts else Client()
+        await client.connect(**self._options)
         # No limits: a reply that is dropped would be an append of unknown outcome.
         await client.subscribe(
             f"{self._inbox}.*", cb=self._on_reply, pending_msgs_limit=0, pending_bytes_limit=0
@@ -261,7 +295,12 @@ class NatsConnection:
     async def _on_error(self, error: Exception) -> None:
         forbidden = FORBIDDEN.search(str(error))
         if forbidden is None:
-            logger.info("nats: %s", _words(error))
+            # By whom one is answered is worth a word; that nobody answers is tried again.
+            untrusted = isinstance(error, ssl.SSLError | NotEncrypted)
+            fresh = self._problem is None or _words(self._problem) != _words(error)
+            level = logging.WARNING if untrusted and fresh else logging.INFO
+            logger.log(level, "nats: %s", _words(error))
+            self._problem = error
             self._close_failed_attempt()
             return
         subject = forbidden.group(1).lower()

@@ -36,7 +36,8 @@ class ServiceSettings(BaseSettings):
     cell: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")] = "main"
     """The cell that the service belongs to."""
     nats_url: str = "nats://127.0.0.1:4222"
-    """The log's servers, separated by commas."""
+    """The log's servers, separated by commas; `tls://host:port` where they prove their names by
+    certificates of whom `SSL_CERT_FILE` trusts."""
     nats_user: str = ""
     """The service's NATS user; empty: none."""
     nats_password_file: Path | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from services.cli.rebuild import PROJECTIONS
 from services.cli.replay import verify
 from services.events import SERVICES
 from services.kernel.held_ports import HOST
+from services.kernel.nats_connection import ENCRYPTED
 from services.kernel.projection_places import WITNESS, schema_name
 from tests.fleet.clients import PATIENCE_S, Partner
 from tests.fleet.ledger import Ledger, read_events
@@ -24,13 +26,14 @@ from tests.fleet.load import crowd
 from tests.k8s.local_cell import CELL, LocalCell, local_cell
 from tests.k8s.manifests import workload
 
+PRODUCTION = "overlays/production"
 WITHIN_S = 60.0
 """Bets are confirmed again by then, whatever was replaced, on a busy machine too."""
 
 
 async def rolled_under_load(folder: Path, rolled: Sequence[str]) -> None:
     async with (
-        local_cell(folder, "overlays/production", "new-cell") as cell,
+        local_cell(folder, PRODUCTION, f"{PRODUCTION}/new-cell") as cell,
         crowd(cell, seed=11) as playing,
     ):
         await playing.rounds_go_on(1)
@@ -56,8 +59,9 @@ async def who_tries_at_the_log_what_it_may_not_is_told_of(cell: LocalCell) -> No
     """A service's own password in wrong hands at one of the servers, seen by what is beside it."""
     pod = cell.of("nats")[0]
     password = (cell.folder / "secrets/nats-table/password").read_text().strip()
-    url = f"nats://{HOST}:{pod.ports['client']}"
-    client = await nats.connect(url, user="table", password=password, error_cb=ignored)
+    url = f"{ENCRYPTED}{HOST}:{pod.ports['client']}"
+    trusted = ssl.create_default_context(cafile=cell.trusted)
+    client = await nats.connect(url, user="table", password=password, error_cb=ignored, tls=trusted)
     await client.publish(f"sabot.{CELL}.wallet.in", b"a deposit")
     await client.flush()
     await client.close()

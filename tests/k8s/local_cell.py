@@ -28,6 +28,7 @@ from services.cli.nats_config import write_secrets
 from services.events import SERVICES
 from services.kernel.held_ports import HOST, HeldPorts
 from services.kernel.jetstream import JetStreamLog
+from services.kernel.nats_connection import ENCRYPTED
 from services.kernel.nats_process import LAUNCHER, http_get, server_binary
 from services.kernel.nats_users import cluster_users
 from services.kernel.streams import stream_name
@@ -134,8 +135,15 @@ class LocalCell:
         for part in issued.cert_chain_pems:
             part.write_to_path(drawn / "tls.crt", append=True)
         issued.private_key_pem.write_to_path(drawn / "tls.key")
-        for key in ("tls.crt", "tls.key"):
-            self._secret("table-tls", key, drawn / key)
+        self.authority.cert_pem.write_to_path(drawn / "ca.crt")
+        # One certificate does for all: on this machine every server has the same name.
+        for secret, keys in (
+            ("table-tls", ("tls.crt", "tls.key")),
+            ("nats-tls", ("tls.crt", "tls.key", "ca.crt")),
+            ("nats-ca", ("ca.crt",)),
+        ):
+            for key in keys:
+                self._secret(secret, key, drawn / key)
 
     async def make_keys(self) -> None:
         drawn = self.folder / "drawn"
@@ -232,7 +240,8 @@ class LocalCell:
         """Run a Job to its end; its exit code."""
         words = [*one.container["command"], *one.container["args"]]
         command = [self.local(word, None, one) for word in words]
-        return await self._run(command, {}, self.folder / f"{one.name}.log")
+        told = {name: self.local(value, None, one) for name, value in one.env.items()}
+        return await self._run(command, told, self.folder / f"{one.name}.log")
 
     async def _run(self, command: list[str], told: dict[str, str], log: Path) -> int:
         process = await self._spawn(command, told, log)
@@ -353,18 +362,24 @@ class LocalCell:
     def operator(self, name: str = "sam") -> Operator:
         return Operator(self._front(), self.tokens[f"operator:{name}"])
 
+    @property
+    def trusted(self) -> Path:
+        """The authority of the log's servers."""
+        return self.folder / "secrets" / "nats-ca" / "ca.crt"
+
     @asynccontextmanager
     async def log(self) -> AsyncIterator[JetStreamLog]:
         """The log as audit may read it."""
         password = self.folder / "secrets" / "nats-audit" / "password"
         log = await JetStreamLog.connect(
-            [f"nats://{HOST}:{pod.ports['client']}" for pod in self.of("nats")],
+            [f"{ENCRYPTED}{HOST}:{pod.ports['client']}" for pod in self.of("nats")],
             CELL,
             name="test",
             consumer_prefix="audit",
             user="audit",
             password=password.read_text().strip(),
             inbox_prefix="_INBOX_audit",
+            authority=self.trusted,
             wait_s=PATIENCE_S,
         )
         try:

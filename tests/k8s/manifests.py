@@ -15,7 +15,14 @@ import yaml
 ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
 KUBECTL = Path(sys.executable).parent / "kubectl"
-RENDERED = ("base", "overlays/dev", "overlays/production", "new-cell", "overlays/dev/new-cell")
+RENDERED = (
+    "base",
+    "overlays/dev",
+    "overlays/production",
+    "new-cell",
+    "overlays/dev/new-cell",
+    "overlays/production/new-cell",
+)
 """What can be applied as it stands."""
 CELLS = ("base", "overlays/dev", "overlays/production")
 """Of these: whole cells."""

@@ -29,6 +29,7 @@ from services.kernel.grpc_server import MAX_RUNNING
 from services.kernel.health_port import LIVE, READY
 from services.kernel.host import OPEN_STILL_S
 from services.kernel.jetstream_read import CONSUMER_SLOTS
+from services.kernel.nats_connection import ENCRYPTED
 from services.kernel.nats_users import ADMIN, BACKUP, PROOF, cluster_users
 from services.kernel.settings import ServiceSettings
 from services.kernel.telemetry_names import RPCS_RUNNING
@@ -69,8 +70,16 @@ NIGHTLY = (PROOF.name, BACKUP.name)
 OPENING = ("monitoring", "postgres", "console", "nightly")
 """Components with policies that open something: without those that close the rest, they would be
 the only ones, and close what they do not name."""
-OF_THE_RUNTIME = {"GOMEMLIMIT"}
-"""Read by Go's runtime, not by the server's configuration."""
+OF_THE_RUNTIME = {"GOMEMLIMIT", "SSL_CERT_FILE"}
+"""Read by Go's runtime and by OpenSSL, not by the server's configuration or our settings."""
+
+
+def words_of(one: Workload) -> list[str]:
+    """Whatever a container is told: its variables, its arguments, and a server's configuration."""
+    told = [*one.env.values(), *(arg.partition("=")[2] for arg in one.container.get("args", []))]
+    if one.name == "nats" and "/run/secrets/nats-tls" in one.secrets():
+        told += re.findall(r'_file: "([^"]+)"', conf(rendered(PRODUCTION)))
+    return told
 
 
 def everything(*folders: str) -> list[Any]:
@@ -265,7 +274,7 @@ def test_a_service_is_told_what_it_reads_and_nothing_else(
     command = one.container["command"]
     assert command == ["python", "-m", f"services.{one.name}"]
     assert importlib.util.find_spec(f"services.{one.name}.__main__") is not None
-    assert one.env.keys() <= VARIABLES
+    assert one.env.keys() - OF_THE_RUNTIME <= VARIABLES
     for name, value in one.env.items():
         monkeypatch.setenv(name, value)
     settings = ServiceSettings()
@@ -284,8 +293,7 @@ def test_a_service_is_told_what_it_reads_and_nothing_else(
 
 @pytest.mark.parametrize("one", everything(*RENDERED))
 def test_every_secret_file_is_mounted_and_every_mounted_one_is_read(one: Workload) -> None:
-    told = [*one.env.values(), *(arg.partition("=")[2] for arg in one.container.get("args", []))]
-    paths = [text for text in told if text.startswith("/run/")]
+    paths = [text for text in words_of(one) if text.startswith("/run/")]
     for path in paths:
         assert str(Path(path).parent) in one.secrets()
     assert {str(Path(path).parent) for path in paths} == one.secrets().keys()
@@ -297,6 +305,7 @@ def test_every_secret_file_is_mounted_and_every_mounted_one_is_read(one: Workloa
 
 def test_every_setting_is_set_somewhere_or_left_for_a_reason() -> None:
     somewhere = {name for one in services(rendered(PRODUCTION)) for name in one.env}
+    somewhere -= OF_THE_RUNTIME
     assert somewhere | LEFT_AT_DEFAULT.keys() == VARIABLES
     assert not somewhere & LEFT_AT_DEFAULT.keys()
 
@@ -329,7 +338,7 @@ def test_calls_about_accounts_find_the_wallets_and_addresses_are_those_of_servic
     servers = workload(objects, "nats")
     hosts = [f"nats-{number}.nats" for number in range(replicas(objects, servers))]
     for each in services(objects):
-        urls = [f"nats://{host}:{servers.ports['client']}" for host in hosts]
+        urls = [f"{ENCRYPTED}{host}:{servers.ports['client']}" for host in hosts]
         assert each.env["SABOT_NATS_URL"] == ",".join(urls)
         monitors = [f"http://{host}:{servers.ports['monitor']}" for host in hosts]
         assert each.env["SABOT_NATS_MONITOR_URLS"] == ",".join(monitors)
@@ -343,7 +352,7 @@ def test_the_console_is_told_what_it_reads_and_where_every_service_is(
     assert one.container["command"] == ["python", "-m", "services.console"]
     assert replicas(objects, one) == 1, "sessions are the process's own"
     own = {f"SABOT_CONSOLE_{name}".upper() for name in ConsoleSettings.model_fields}
-    assert one.env.keys() <= VARIABLES | own
+    assert one.env.keys() - OF_THE_RUNTIME <= VARIABLES | own
     for name, value in one.env.items():
         monkeypatch.setenv(name, value)
     settings, log = ConsoleSettings(), ServiceSettings()
@@ -404,7 +413,7 @@ def conf(objects: list[Object]) -> str:
 def test_the_servers_run_the_configuration_of_the_table_of_users(folder: str) -> None:
     objects = rendered(folder)
     text, nats = conf(objects), workload(objects, "nats")
-    assert text == nats_config.config("main")
+    assert text == nats_config.config("main", tls=folder == PRODUCTION)
     assert nats.container["command"] == ["nats-server", "--config", "/etc/nats/nats.conf"]
     assert nats.env.keys() - OF_THE_RUNTIME == set(re.findall(r"\$(SERVER_NAME)\b", text))
     assert nats.ports == {
@@ -420,6 +429,24 @@ def test_the_servers_run_the_configuration_of_the_table_of_users(folder: str) ->
     assert len(sources) == 2
     stop = nats.container["lifecycle"]["preStop"]["exec"]["command"]
     assert stop == ["nats-server", "--signal", f"ldm={place.pid_file}"]
+
+
+def test_production_speaks_to_the_log_in_tls_alone() -> None:
+    """Whoever calls it trusts one authority; the servers show their own certificate, also to one
+    another."""
+    objects = [*rendered(PRODUCTION), *rendered(f"{PRODUCTION}/new-cell")]
+    callers = set()
+    for one in workloads(objects):
+        urls = [word for word in words_of(one) if re.search(r"nats-\d\.nats:4222", word)]
+        if urls:
+            callers.add(one.name)
+            (told,) = urls
+            assert all(url.startswith(ENCRYPTED) for url in told.split(","))
+            trusted = Path(one.env["SSL_CERT_FILE"])
+            assert one.secrets()[str(trusted.parent)] == "nats-ca"
+            assert "nats-tls" not in one.secrets().values(), "the servers' key is theirs"
+    assert callers == {*SERVICES, "console", "streams", "new-cell", *NIGHTLY}
+    assert not any("SSL_CERT_FILE" in one.env for one in workloads(rendered("base")))
 
 
 @pytest.mark.parametrize("folder", CELLS)
@@ -565,7 +592,11 @@ def parsed(job: Workload) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("cell", "new"),
-    [(PRODUCTION, "new-cell"), ("overlays/dev", "overlays/dev/new-cell")],
+    [
+        ("base", "new-cell"),
+        (PRODUCTION, f"{PRODUCTION}/new-cell"),
+        ("overlays/dev", "overlays/dev/new-cell"),
+    ],
 )
 def test_jobs_apply_the_stream_s_definition_with_room_that_the_servers_have(
     cell: str, new: str
@@ -576,7 +607,8 @@ def test_jobs_apply_the_stream_s_definition_with_room_that_the_servers_have(
     assert told["create"] is False, "what is lost is not made anew by a release"
     assert parsed(made) == told | {"create": True}
     assert told["user"] == ADMIN
-    assert kept.secrets() == {"/run/secrets/nats": f"nats-{ADMIN}"}
+    assert kept.secrets()["/run/secrets/nats"] == f"nats-{ADMIN}"
+    assert kept.secrets() == made.secrets()
     nats = workload(objects, "nats")
     assert told["replicas"] == replicas(objects, nats)
     assert told["nats_url"] == workload(objects, "table").env["SABOT_NATS_URL"]
@@ -596,7 +628,7 @@ def test_a_nightly_job_reads_as_its_own_user_and_keeps_what_it_writes(name: str)
     told = parsed(one)
     assert one.container["command"][3:] == [name]
     assert told["user"] == name, "whom the table of users lets read, and nothing else"
-    assert one.secrets() == {"/run/secrets/nats": f"nats-{name}"}
+    assert one.secrets()["/run/secrets/nats"] == f"nats-{name}"
     assert told["password_file"] == Path("/run/secrets/nats/password")
     table = workload(objects, "table").env
     assert (told["nats_url"], told["cell"]) == (table["SABOT_NATS_URL"], table["SABOT_CELL"])
@@ -675,15 +707,11 @@ def test_the_guide_s_table_names_the_keys_and_the_holders() -> None:
             r"^\| `([a-z-]+)` \| (.+?) \| .+? \| (.+?) \|", guide, re.MULTILINE
         )
     }
-    objects = [*rendered(PRODUCTION), *rendered("new-cell")]
+    objects = [*rendered(PRODUCTION), *rendered(f"{PRODUCTION}/new-cell")]
     read: dict[str, set[str]] = {"nats-servers": {nats_config.SECRETS}}
     holders: dict[str, set[str]] = {"nats-servers": {"nats"}}
     for one in workloads(objects):
-        words = [
-            *one.env.values(),
-            *(arg.partition("=")[2] for arg in one.container.get("args", [])),
-        ]
-        for path in map(Path, words):
+        for path in map(Path, words_of(one)):
             secret = one.secrets().get(str(path.parent))
             if secret is not None:
                 read.setdefault(secret, set()).add(path.name)
@@ -692,7 +720,9 @@ def test_the_guide_s_table_names_the_keys_and_the_holders() -> None:
         read[secret], holders[secret] = {"tls.crt", "tls.key"}, {gateway}
     assert {secret: keys for secret, (keys, _) in told.items()} == read
     for secret, (_, who) in told.items():
-        named_there = set(SERVICES) if who == "every service" else set(who.split(", "))
+        named_there = set(who.split(", "))
+        if "every service" in named_there:
+            named_there = named_there - {"every service"} | set(SERVICES)
         assert named_there == holders[secret], secret
 
 
