@@ -17,7 +17,7 @@ Keys = Annotated[
         "--keys",
         metavar="FILE",
         dir_okay=False,
-        help="The keys that sign calls to partners' wallets, made at the first run.",
+        help="The keys that sign calls to partners' wallets; `wallet-keys` makes them.",
     ),
 ]
 

@@ -18,7 +18,8 @@ from services.certify.calling import Caller
 from services.certify.cases import NotTried, State, Verdict
 from services.certify.kit import Account
 from services.certify.run import CASES, Report, Restart, certify
-from services.kernel.call_tokens import load_or_create_call_keys, signer_of
+from services.kernel.call_tokens import signer_of
+from services.kernel.key_file import load_keys
 
 NAME_WIDTH = max(len(one.name) for one in CASES)
 STATE_WIDTH = max(len(state.value) for state in State)
@@ -66,12 +67,13 @@ def known_cases(names: Collection[str]) -> Collection[str]:
 
 
 async def certified(asked: Asked, keys: Path, told: Callable[[Verdict], None] | None) -> Report:
-    """Run the kit. Raises NotReady, KeyFileUnusable, OSError."""
+    """Run the kit. Raises NotReady, OSError, and KeyFileUnusable: keys that were made only now the
+    wallet could not know."""
     host = asked.address.rpartition(":")[0].strip("[]")
     roots = asked.root_certificates.read_bytes() if asked.root_certificates else None
     plaintext = roots is None and is_this_machine(host)
     credentials = None if plaintext else grpc.ssl_channel_credentials(roots)
-    signer = signer_of(load_or_create_call_keys(keys), asked.cell)
+    signer = signer_of(load_keys(keys), asked.cell)
     caller = Caller(asked.address, signer, asked.partner, asked.deadline_s, credentials)
     profile = PartnerProfile(
         address=asked.address,

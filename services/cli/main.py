@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from services.cli import (
     backup_command,
+    behaviour_command,
     certify_command,
     console_command,
     correct_command,
@@ -85,6 +86,7 @@ log_command.register(app)
 rules_command.register(app)
 certify_command.register(app)
 correct_command.register(app)
+behaviour_command.register(app)
 switch_command.register(app)
 significant_command.register(app)
 

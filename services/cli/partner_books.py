@@ -15,7 +15,8 @@ from sabot.partnerwallet.v1.partner_reconciliation_service_pb2_grpc import (
 )
 from services.cli.certify_wallet import is_this_machine
 from services.cli.reconcile import BadBooks, CalledSide, asked_of_partner
-from services.kernel.call_tokens import load_or_create_call_keys, signer_of
+from services.kernel.call_tokens import signer_of
+from services.kernel.key_file import load_keys
 from services.wallet.books import moment
 from services.wallet.periods import Period
 
@@ -33,8 +34,9 @@ async def partner_side(
     keys: Path,
     roots: Path | None,
 ) -> AsyncIterator[CalledSide]:
-    """A partner's wallet as one side of a comparison. Raises BadBooks where it does not answer."""
-    signer = signer_of(load_or_create_call_keys(keys), cell)
+    """A partner's wallet as one side of a comparison. Raises BadBooks where it does not answer,
+    and KeyFileUnusable: keys that were made only now the partner could not know."""
+    signer = signer_of(load_keys(keys), cell)
     channel = _channel(address, roots)
     stub = PartnerReconciliationServiceStub(channel)
 

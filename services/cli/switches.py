@@ -1,4 +1,4 @@
-"""`sabot switch`: what is switched off in a running fleet, by its calls."""
+"""`sabot switch` and `sabot behaviour`: what operators tell a running fleet, by its calls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sabot.table.v1 import operator_service_pb2_grpc
 from sabot.table.v1 import switch_pb2 as switches
 from services.cli.odds_live import NotTold
 from services.cli.uuid7 import uuid7
+from services.kernel.entry import position_of
 
 CALL_S = 20.0
 GAMES = {
@@ -98,6 +99,13 @@ class Client:
         told: operators.ListSwitchesResponse
         told = await self._call(self._operators.ListSwitches, operators.ListSwitchesRequest())
         return list(told.off)
+
+    async def activate(self, behaviour: int) -> str:
+        """Let every service decide by a behaviour; from which position on."""
+        asked = operators.ActivateBehaviourRequest(behaviour=behaviour)
+        told: operators.ActivateBehaviourResponse
+        told = await self._call(self._operators.ActivateBehaviour, asked)
+        return str(position_of(told.position))
 
     async def _call(self, method: Any, request: Any) -> Any:
         try:

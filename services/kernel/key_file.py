@@ -42,6 +42,13 @@ def load_or_create_keys(
     """
     if not path.exists():
         _create_keys(path, draw, name)
+    return load_keys(path)
+
+
+def load_keys(path: Path) -> KeyRing:
+    """The key ring in a file that is there. Raises KeyFileUnusable."""
+    if not path.exists():
+        raise KeyFileUnusable(f"{path}: there is no such key file")
     if exposed(path.stat()):
         raise KeyFileUnusable(f"{path} may be read by others than its owner: chmod 600 it")
     try:

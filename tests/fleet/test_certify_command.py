@@ -127,6 +127,11 @@ def test_a_wallet_that_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
         nobody = f"127.0.0.1:{held.numbers[0]}"
         done = here("certify-wallet", nobody, "--partner", "north", *keys, *TEST_ACCOUNTS)
         assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr == f"sabot: {keys[1]}: there is no such key file\n"
+        assert not Path(keys[1]).exists(), "what it made now no wallet could know"
+        assert here("wallet-keys", *keys).exit_code == 0
+        done = here("certify-wallet", nobody, "--partner", "north", *keys, *TEST_ACCOUNTS)
+        assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr.startswith("sabot: GetBalance of kit-eur: UNAVAILABLE")
         with WalletProcess(tmp_path, *opened(["kit-eur:EUR:99999"])) as wallet:
             done = here(

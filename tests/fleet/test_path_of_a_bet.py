@@ -28,7 +28,7 @@ from sabot.shoe.v1 import shoe_service_pb2, shoe_service_pb2_grpc
 from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.fleet import connect, fleet
-from services.kernel.event import Event
+from services.kernel.event import NEWEST_BEHAVIOUR, Event
 from tests.fleet.clients import Operator, Partner, Servers, table_spec
 from tests.fleet.ledger import Ledger, read_events
 
@@ -51,6 +51,8 @@ async def test_the_path_of_one_bet(tmp_path: Path) -> None:
         # An operator opens a table: rules, limits and pace are fixed by it. The custodian seals a
         # shoe for it, and commits to every card, before anyone can bet on it.
         await dealer.open_table(table_spec("t1"))
+        # The log is new: what is decided in it is decided by the newest behaviour.
+        assert running.host.process.behaviour == NEWEST_BEHAVIOUR
         # A partner's account is an opaque id with a balance.
         await north.open_account("anna", DEPOSIT)
         round_id = await dealer.open_round("t1")

@@ -1,4 +1,5 @@
-"""`sabot reconcile` signs with the keys of the log that it reads, unless others are named."""
+"""`sabot reconcile` signs with the keys of the log that it reads, unless others are named; it makes
+none."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ from typer.testing import CliRunner
 
 from services.cli import ledger_command
 from services.cli.main import app
+from services.cli.partner_books import partner_side
+from services.kernel.key_file import KeyFileUnusable
+from services.wallet.periods import Period
 
 ASK = ["reconcile", "--partner", "west", "--currency", "EUR", "--from", "2026-03-29"]
 
@@ -33,3 +37,13 @@ def test_it_signs_with_the_keys_of_its_data_folder(
     )
     assert told.exit_code == 0, told.output
     assert asked == [("main", Path(used), None)]
+
+
+async def test_keys_that_are_not_there_are_not_made(tmp_path: Path) -> None:
+    """No partner could know them: its wallet would refuse every call."""
+    keys = tmp_path / "no_keys.json"
+    period = Period(0, 1)
+    with pytest.raises(KeyFileUnusable, match="there is no such key file"):
+        async with partner_side("127.0.0.1:1", "west", "EUR", period, "main", keys, None):
+            pass
+    assert not keys.exists()

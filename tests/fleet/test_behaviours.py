@@ -1,0 +1,55 @@
+"""A cell from before a behaviour: it goes on as it was, until a supervisor says otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from services.cli.main import app
+from services.kernel import host
+from services.kernel.event import NEWEST_BEHAVIOUR
+from tests.fleet.clients import table_spec
+from tests.fleet.running import Inside, inside
+
+
+async def sabot(*words: str) -> tuple[int, str]:
+    done = await asyncio.to_thread(CliRunner().invoke, app, list(words))
+    return done.exit_code, str(done.output)
+
+
+async def play(here: Inside, round_of: str = "t1") -> None:
+    north, boss = here.partner("north"), here.operator()
+    round_id = await boss.open_round(round_of)
+    assert (await north.place("a1", round_id, ("player", 100))).refused == ""
+    await boss.close_betting(round_id)
+
+
+async def test_an_older_cell_changes_its_behaviour_when_a_supervisor_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        # As the releases before behaviour 2 began a log: without a word.
+        before.setattr(host, "begin_anew", lambda process: process)
+        async with inside(tmp_path) as here:
+            await here.operator().open_table(table_spec())
+            await here.partner("north").open_account("a1", 1_000)
+    async with inside(tmp_path) as here:
+        process = here.fleet.host.process
+        await play(here)
+        assert process.behaviour == 1
+        at = ("--address", here.fleet.address, "--data", str(tmp_path))
+        newest = str(NEWEST_BEHAVIOUR)
+        code, told = await sabot("behaviour", "activate", str(NEWEST_BEHAVIOUR + 1), *at)
+        assert (code, "in force, and this build knows" in " ".join(told.split())) == (1, True)
+        code, told = await sabot("behaviour", "activate", newest, "--operator", "dana", *at)
+        assert (code, "PERMISSION_DENIED" in told) == (1, True)
+        code, told = await sabot("behaviour", "activate", newest, *at)
+        assert (code, told.startswith(f"behaviour {newest} is in force from 1/")) == (0, True)
+        assert process.behaviour == NEWEST_BEHAVIOUR
+        code, told = await sabot("behaviour", "activate", newest, *at)
+        assert (code, "cannot be activated" in " ".join(told.split())) == (1, True)
+        await play(here)
+        await here.ledger()
