@@ -5,33 +5,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
 from services.cli.fleet import CELL, embedded_log
 from services.cli.inspect_state import state_at
 from services.cli.log_source import open_source
+from services.cli.main import app
 from services.events import SERVICES
 from services.kernel.nats_process import write_private
-from tests.fleet.clients import PATIENCE_S
 from tests.fleet.load import crowd
 from tests.fleet.running import PROJECTIONS, inside, on_one_server, rows_of_projection
 
 
 async def sabot(*words: str | Path) -> dict[str, Any]:
     """Run a command to its end; what it printed as JSON."""
-
-    def run() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "services.cli", *map(str, words), "--json"]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-        )
-
-    done = await asyncio.to_thread(run)
-    assert done.returncode == 0, done.stdout + done.stderr
+    asked = [*map(str, words), "--json"]
+    done = await asyncio.to_thread(CliRunner().invoke, app, asked)
+    assert done.exit_code == 0, done.output
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 
