@@ -1,5 +1,6 @@
-"""For every test: a skip that tests/skips.md does not permit is a failure, and what a fleet in this
-process logs is no output of a command that runs beside it."""
+"""For every test: a skip that tests/skips.md does not permit is a failure, what a fleet in this
+process logs is no output of a command that runs beside it, and Hypothesis has the same examples
+each time."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 PERMITTED = re.findall(
     r"^- `([^`]+)`", Path(__file__).with_name("skips.md").read_text(), re.MULTILINE
@@ -19,6 +21,18 @@ PERMITTED = re.findall(
 # while it runs, and structlog's default is stdout: a fleet beside it may log at any moment. pytest
 # shows what is written here with the test that fails.
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
+
+# The same examples in every run, so that whoever changes something else meets no failure that was
+# there before, and no judgement of how long this machine takes for them. Others are looked for by
+# `pytest --hypothesis-profile=default`.
+settings.register_profile(
+    "same",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("same")
 
 
 @pytest.hookimpl(wrapper=True)
