@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from services.cli.export import end_export, start_export, write_entry
 from services.cli.verify_export import (
+    ExportCut,
     Exported,
     NotAnExport,
     first_head,
@@ -179,17 +180,26 @@ LogOf = Callable[[str], Awaitable[Log]]
 
 
 async def restore(
-    path: Path, log_of: LogOf, reader: Log, trusted: frozenset[bytes], progress: Progress
+    path: Path,
+    log_of: LogOf,
+    reader: Log,
+    trusted: frozenset[bytes],
+    progress: Progress,
+    *,
+    cut: bool = False,
 ) -> Restored:
     """Append what a backup holds to a log that is empty, or holds the backup's beginning already.
 
     The whole file is checked first: chain, answers, seals, and with `trusted` by whose keys they
-    are signed. At the end the log is read back and must give the same chain hash.
+    are signed. At the end the log is read back and must give the same chain hash. `cut`: the file
+    may have lost its end, and then what it holds whole is restored.
 
     Raises BackupRefused, RestoreCut, LogUnavailable, AppendRefused."""
     with path.open("rb") as file:
         try:
-            found = verify(file, trusted)
+            found = verify(file, trusted, cut=cut)
+        except ExportCut as error:
+            raise BackupRefused(f"{error}; --cut restores what it holds whole") from None
         except NotAnExport as error:
             raise BackupRefused(f"it is no backup: {error}") from None
     if not found.right:
@@ -208,6 +218,8 @@ async def restore(
             if entry.sequence > there:
                 await _append(log_of, entry)
                 progress(entry.sequence, found.entries)
+            if entry.sequence == found.entries:
+                break
     await _same(path, reader, found.entries)
     return Restored(found.entries, found.head, found.entries - there)
 

@@ -75,6 +75,9 @@ def restore(
         list[str] | None,
         typer.Option(metavar="HEX", help="A public key that may sign seals; again for more."),
     ] = None,
+    cut: Annotated[
+        bool, typer.Option("--cut", help="The file may have lost its end: what it holds whole.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fill a new data folder, or a cluster's empty stream, with a backup: the same log to the byte.
@@ -83,7 +86,7 @@ def restore(
         trusted = frozenset(bytes.fromhex(one) for one in key or [])
     except ValueError:
         raise typer.BadParameter("64 hexadecimal digits", param_hint="--key") from None
-    run(_restore(file, data, nats_url, cell, secrets, trusted, as_json))
+    run(_restore(file, data, nats_url, cell, secrets, trusted, cut=cut, as_json=as_json))
 
 
 async def _backup(
@@ -125,6 +128,8 @@ async def _restore(
     cell: str,
     secrets: Path | None,
     trusted: frozenset[bytes],
+    *,
+    cut: bool,
     as_json: bool,
 ) -> None:
     from services.cli.backup import restore as restored
@@ -136,7 +141,7 @@ async def _restore(
         else:
             log_of, reader = await _folder_logs(stack, data)
         shown = stack.enter_context(progress("restoring"))
-        found = await restored(file, log_of, reader, trusted, shown)
+        found = await restored(file, log_of, reader, trusted, shown, cut=cut)
     if as_json:
         dump({"entries": found.entries, "added": found.added, "head": found.head.hex()})
         return

@@ -83,6 +83,10 @@ class NotAnExport(Exception):
     """The file is none, is cut or damaged outside of its entries. The message says where."""
 
 
+class ExportCut(NotAnExport):
+    """The file was cut off: its end is missing."""
+
+
 class Start(NamedTuple):
     """What stands before the entries."""
 
@@ -136,7 +140,7 @@ def _exactly(file: BinaryIO, size: int, what: str) -> bytes:
         raise NotAnExport(f"{what} cannot have {size} bytes")
     raw = file.read(size)
     if len(raw) != size:
-        raise NotAnExport(f"the file ends within {what}")
+        raise ExportCut(f"the file ends within {what}")
     return raw
 
 
@@ -167,11 +171,11 @@ def read_entries(file: BinaryIO, marked: bool) -> Iterator[Exported]:
         raw = file.read(ENTRY.size)
         if not raw:
             if marked:
-                raise NotAnExport(f"the file is cut: its end is missing, or the entry after {last}")
+                raise ExportCut(f"the file is cut: its end is missing, or the entry after {last}")
             return
         what = f"the entry after {last}"
         if len(raw) != ENTRY.size:
-            raise NotAnExport(f"the file ends within {what}")
+            raise ExportCut(f"the file ends within {what}")
         sequence, subject, headers, payload = ENTRY.unpack(raw)
         if marked and sequence == 0:
             if raw != bytes(ENTRY.size) or _exactly(file, HASH_BYTES, "its end") != head:
@@ -182,6 +186,13 @@ def read_entries(file: BinaryIO, marked: bool) -> Iterator[Exported]:
         parts = [_exactly(file, size, what) for size in (subject, headers, payload, HASH_BYTES)]
         yield Exported(sequence, *parts)
         last, head = sequence, parts[-1]
+
+
+def _up_to_a_cut(file: BinaryIO, marked: bool) -> Iterator[Exported]:
+    try:
+        yield from read_entries(file, marked)
+    except ExportCut:
+        return
 
 
 # ---- what the bytes must give ------------------------------------------------------------------
@@ -350,7 +361,7 @@ def _check_recalled(found: Verified, messages: _Messages, told: _Recalled, file:
         return
     file.seek(0)
     wanted = dict(told.confirmed)
-    for entry in read_entries(file, read_start(file).marked):
+    for entry in _up_to_a_cut(file, read_start(file).marked):
         for fact in wanted.pop(entry.sequence, ()):
             _, service, _ = fact.type.split(".", 2)
             events = messages.entry.FromString(entry.payload).events
@@ -426,9 +437,11 @@ def verify(
     trusted: frozenset[bytes] = frozenset(),
     known: Mapping[int, bytes] | None = None,
     progress: Progress = lambda _entries, _at: None,
+    *,
+    cut: bool = False,
 ) -> Verified:
     """Check an export. `trusted`: public keys of which one must have signed each seal; empty: any.
-    `known`: chain hashes that it must have, by entry.
+    `known`: chain hashes that it must have, by entry. `cut`: it may end before its end.
 
     Raises NotAnExport."""
     start = read_start(file)
@@ -436,7 +449,7 @@ def verify(
     found, known = Verified(start.cell), known or {}
     checks, recalled = _Checks(found, file, trusted), _Recalled(messages)
     try:
-        for entry in read_entries(file, start.marked):
+        for entry in _up_to_a_cut(file, start.marked) if cut else read_entries(file, start.marked):
             expected = found.entries + 1
             if entry.sequence != expected:
                 found.fault(expected, f"missing: the file goes on with entry {entry.sequence}")

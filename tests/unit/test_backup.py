@@ -59,11 +59,13 @@ def saved(log: Log, path: Path) -> BackedUp:
     return run_virtual(back_up(log, path, lambda _done, _all: None))
 
 
-def restored(path: Path, log: Log, trusted: frozenset[bytes] = NOBODY) -> Restored:
+def restored(
+    path: Path, log: Log, trusted: frozenset[bytes] = NOBODY, *, cut: bool = False
+) -> Restored:
     async def log_of(_service: str) -> Log:
         return log
 
-    return run_virtual(restore(path, log_of, log, trusted, lambda _done, _all: None))
+    return run_virtual(restore(path, log_of, log, trusted, lambda _done, _all: None, cut=cut))
 
 
 def empty(cell: str = whole().cell) -> MemoryLog:
@@ -154,6 +156,26 @@ def test_what_is_restored_is_the_log_to_the_byte_and_twice_is_once(tmp_path: Pat
     assert messages(log, made.entries) == messages(whole(), made.entries)
     again = restored(path, log)
     assert (again.entries, again.added, again.head) == (made.entries, 0, made.head)
+
+
+@pytest.mark.parametrize("away", [1, END_BYTES, END_BYTES + 40])
+def test_a_backup_that_was_cut_is_restored_only_where_that_is_asked_for(
+    tmp_path: Path, away: int
+) -> None:
+    path = tmp_path / "backup"
+    made = saved(whole(), path)
+    path.write_bytes(path.read_bytes()[:-away])
+    log = empty()
+    with pytest.raises(BackupRefused, match="--cut restores what it holds whole"):
+        restored(path, log)
+    found = restored(path, log, cut=True)
+    assert found.entries == made.entries - (away > END_BYTES)
+    assert messages(log, found.entries) == messages(whole(), made.entries)[: found.entries]
+    raw = bytearray(path.read_bytes())
+    raw[-200] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(BackupRefused, match="not right"):
+        restored(path, empty(), cut=True)
 
 
 def test_a_restore_that_was_cut_goes_on(tmp_path: Path) -> None:
