@@ -97,6 +97,13 @@ class AuditServicer:
         )
         return audits.NoteSeenResponse()
 
+    @rpc(roles=(Role.AUDITOR,))
+    async def ask_attestation(
+        self, request: audits.AskAttestationRequest, call: Call
+    ) -> audits.AskAttestationResponse:
+        """Have every process attest."""
+        return await self._significant.ask_attestation(request, call)
+
     def _check(self, within: int, size: int) -> None:
         if within > size:
             raise Refused(NO_SUCH_PROOF, {"within": within, "size": size})

@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 
 from sabot.audit.v1 import audit_service_pb2 as audits
 from sabot.audit.v1 import correction_events_pb2 as facts
+from sabot.audit.v1 import events_pb2 as audit_events
 from sabot.audit.v1 import significant_events_pb2 as significant
 from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.log.v1 import events_pb2 as logs
@@ -40,6 +41,8 @@ COVERED_EVERY = 5_000
 
 Kind: TypeAlias = audits.Significance.ValueType
 SIGNIFICANT: dict[type[Message], Kind] = {
+    audit_events.AttestationTaken: audits.SIGNIFICANCE_ATTESTATION,
+    audit_events.AttestationChanged: audits.SIGNIFICANCE_ATTESTATION,
     significant.LargeAmountsFound: audits.SIGNIFICANCE_LARGE_AMOUNT,
     significant.ReadsNoted: audits.SIGNIFICANCE_READ,
     tables.RoundVoided: audits.SIGNIFICANCE_VOID,

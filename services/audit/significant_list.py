@@ -118,6 +118,21 @@ class SignificantEvents:
             raise Refused(TOO_MANY_THRESHOLDS)
         return audits.SetThresholdsResponse(position=position_message(told.event.position))
 
+    async def ask_attestation(
+        self, request: audits.AskAttestationRequest, call: Call
+    ) -> audits.AskAttestationResponse:
+        """Have the log ask every process. Raises NotTaken, OutcomeUnknown."""
+        told = await self._edge.submit(
+            "audit",
+            logs.AskAttestation(reason=request.reason),
+            partner="",
+            actor=call.caller.actor,
+            until=frozenset({logs.InputNoted}),
+            wait_s=call.wait_s(),
+            traceparent=call.traceparent,
+        )
+        return audits.AskAttestationResponse(position=position_message(told.event.position))
+
 
 def _time(time_us: int) -> Timestamp:
     told = Timestamp()

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from services.cli import (
+    attest_command,
     backup_command,
     behaviour_command,
     certify_command,
@@ -89,6 +90,7 @@ correct_command.register(app)
 behaviour_command.register(app)
 switch_command.register(app)
 significant_command.register(app)
+attest_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

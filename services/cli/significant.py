@@ -67,6 +67,18 @@ class Client:
             except grpc.aio.AioRpcError as error:
                 raise NotTold(f"{error.code().name}: {error.details()}") from error
 
+    async def ask_attestation(self, reason: str) -> str:
+        """Have every process attest; the position of the order. Raises NotTold."""
+        request = audits.AskAttestationRequest(reason=reason)
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
+            try:
+                told = await stub.AskAttestation(request, **self._options)
+            except grpc.aio.AioRpcError as error:
+                raise NotTold(f"{error.code().name}: {error.details()}") from error
+        at = told.position
+        return f"{at.segment}/{at.sequence}/{at.index}"
+
     @property
     def _options(self) -> dict[str, Any]:
         return {"metadata": (("authorization", f"Bearer {self.token}"),), "timeout": CALL_S}

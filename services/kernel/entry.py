@@ -29,11 +29,14 @@ KERNEL_INPUT_SUBJECTS: dict[type[Message], str] = {
     events_pb2.RetryInput: "table",
     events_pb2.RecordSnapshot: "audit",
     events_pb2.AcceptLog: "audit",
+    events_pb2.AskAttestation: "audit",
 }
 """Inputs that the kernel itself takes, and the one service whose `.in` they may stand on: who may
 append there may give these orders to the whole cell."""
-KERNEL_INPUTS: tuple[type[Message], ...] = (*KERNEL_INPUT_SUBJECTS, events_pb2.NoteCalls)
-"""`NoteCalls` gives no order: it may stand on any service's `.in`."""
+TELLING_INPUTS: tuple[type[Message], ...] = (events_pb2.NoteCalls, events_pb2.Attest)
+"""Kernel inputs that give no order: they may stand on any service's `.in`, and a core that folds
+them decides about them, wherever they stand."""
+KERNEL_INPUTS: tuple[type[Message], ...] = (*KERNEL_INPUT_SUBJECTS, *TELLING_INPUTS)
 KERNEL_ANSWERS: tuple[type[Message], ...] = (
     events_pb2.InputNoted,
     events_pb2.InputIgnored,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from sabot.log.v1 import events_pb2
 from services.kernel import telemetry
 from services.kernel.accepted import Accepted, read_accepted, write_accepted
 from services.kernel.alarms import Alarms as Alarms  # noqa: PLC0414 -- tests listen there
+from services.kernel.attesting import Attesting
 from services.kernel.call_witness import CallWitness
 from services.kernel.database_witness import DatabaseWitness
 from services.kernel.edge import NotTaken, OutcomeUnknown
@@ -34,7 +35,6 @@ from services.kernel.measures import Measure, measure_process
 from services.kernel.new_log import ACTIVATES, begin_anew
 from services.kernel.notices import Notices
 from services.kernel.outcomes import Alarm
-from services.kernel.preflight import Preflight
 from services.kernel.process import EntryListener, Process
 from services.kernel.projection_places import projection_url, witness_url
 from services.kernel.projection_store import Projection
@@ -44,10 +44,10 @@ from services.kernel.recovery import entries_until
 from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
+from services.kernel.strength import AskServers, Strength
 from services.kernel.telemetry_names import (
     LOG_READING,
     SHELL_PROBLEMS,
-    AlarmKind,
 )
 from services.kernel.witness import FileWitness, Witnessed, any_witness
 
@@ -82,8 +82,6 @@ NO_WITNESS = (
     "nobody would know; from now on it is noted again"
 )
 
-AskServers = Callable[[], Awaitable[Preflight]]
-"""Asks every server of the log how strong it is."""
 Served = Sequence[tuple[ServiceDescriptor, object]]
 """Services of the protos with their servicers."""
 
@@ -117,6 +115,8 @@ class Parts:
     """Work of its own that runs until it is cancelled."""
     measure: Callable[[Process, telemetry.Metrics], Measure] | None = None
     """Makes what sets its own gauges."""
+    rules: Callable[[Any], Iterable[tuple[str, bytes]]] | None = None
+    """Of its state: which rule set, by hash, is in force at which table."""
     notices: Notices | None = None
     """Counts what it must tell of this process's calls; without them a shell of the kernel does."""
 
@@ -188,10 +188,12 @@ async def start(
     Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
     port is taken."""
     metrics = telemetry.Metrics()
-    alarms = Alarms(metrics)
-    accepted = read_accepted(settings.data)
+    alarms, accepted = Alarms(metrics), read_accepted(settings.data)
     witness = FileWitness(settings.data / "witness" / name)
-    notices, shells = _told_by(parts)
+    notices, told = _told_by(parts)
+    rules = parts[0].rules if parts else None
+    subjects = [part.core.service for part in parts[:1]]
+    attesting = Attesting(subjects, process=name, build=build, settings=settings, rules=rules)
     watch = Watch(
         metrics=metrics,
         notices=notices,
@@ -213,7 +215,7 @@ async def start(
         clock=clock_us,
         alarm=alarms,
         witness=witness,
-        shells=shells,
+        shells=[*told, *await attesting.shells()],
         tracing=watch.tracing,
         accepted=accepted.entries,
         log_advice=log_advice,
@@ -235,6 +237,7 @@ async def start(
         if shared is not None:
             await shared.close()
         raise
+    process.follow(attesting.hear)
     if shared is not None:
         shared.start()
     if any(part.core.service == ACTIVATES for part in parts):
@@ -268,6 +271,7 @@ async def start(
     loop = asyncio.get_running_loop()
     host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
     host.tasks.append(loop.create_task(_keep_preflight(process, strength), name="preflight"))
+    host.tasks.append(loop.create_task(attesting.keep_reading(), name="code"))
     measures = [measure_process(process, projectors, metrics)]
     measures += [part.measure(process, metrics) for part in parts if part.measure is not None]
     host.tasks.append(loop.create_task(_keep_measuring(measures), name="measures"))
@@ -466,37 +470,6 @@ async def _keep_measuring(measures: Sequence[Measure]) -> None:
         for measure in measures:
             measure(loop.time())
         await asyncio.sleep(MEASURE_EVERY_S)
-
-
-class Strength:
-    """How strong the log is, asked again and again; what is new of it is an alarm."""
-
-    def __init__(self, ask: AskServers, alarms: Alarm) -> None:
-        self._ask = ask
-        self._alarms = alarms
-        self._found = Preflight((), ())
-        self._told: dict[AlarmKind, list[str]] = {"log_weak": [], "log_strained": []}
-
-    async def look(self) -> list[str]:
-        """The problems found now. That nobody can tell is one too."""
-        try:
-            found = await self._ask()
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows how durable the log is
-            found = Preflight((f"preflight failed: {type(error).__name__}: {error}",), ())
-        # A server is away, or a replica behind, for a moment now and then: what is seen twice is
-        # worth an alarm.
-        looks: tuple[tuple[AlarmKind, tuple[str, ...], tuple[str, ...]], ...] = (
-            ("log_weak", found.problems, self._found.problems),
-            ("log_strained", found.warnings, self._found.warnings),
-        )
-        for kind, now, before in looks:
-            standing = [one for one in now if one in before]
-            fresh = [one for one in standing if one not in self._told[kind]]
-            if fresh:
-                self._alarms(kind, {"found": fresh})
-            self._told[kind] = standing
-        self._found = found
-        return list(found.problems)
 
 
 async def _keep_preflight(process: Process, strength: Strength) -> None:

@@ -32,14 +32,8 @@ from services.kernel.shells import Shell, Shells
 from services.kernel.snapshot import Snapshot, SnapshotSet
 from services.kernel.tasks import Tasks
 from services.kernel.telemetry import Tracing
-from services.kernel.telemetry_names import (
-    ATTRIBUTE_EVENT,
-    ATTRIBUTE_POSITION,
-    ATTRIBUTE_SERVICE,
-    SPAN_ANSWER,
-    SPAN_INPUT,
-    AlarmKind,
-)
+from services.kernel.telemetry_names import AlarmKind
+from services.kernel.traced import trace_entry
 from services.kernel.witness import Witness, Witnessed
 
 INFO_EVERY_S = 0.2
@@ -443,7 +437,7 @@ class Process:
         counts[0] += 1
         counts[1] += len(entry.protos)
         if self._tracing is not None and self.appending.wrote(entry):
-            self._trace(self._tracing, entry)
+            trace_entry(self._tracing, entry)
         if not entry.is_input:
             self._outcomes.answered(entry)
         elif not entry.copy:
@@ -457,27 +451,6 @@ class Process:
     def _feed(self, entry: ReadEntry) -> None:
         for listener in self._listeners:
             listener.feed(entry.sequence, entry.head, entry.events)
-
-    def _trace(self, tracing: Tracing, entry: ReadEntry) -> None:
-        """One span for each event of a traced request that this process wrote: from when it was
-        taken or decided until it was read back, durable. Replays trace nothing."""
-        for event, proto in zip(entry.events, entry.protos, strict=False):
-            if not event.traceparent:
-                continue
-            if entry.is_input:
-                span = tracing.start(SPAN_INPUT, event.traceparent, start_us=proto.time_us)
-            else:
-                span = tracing.start(
-                    SPAN_ANSWER,
-                    event.traceparent,
-                    start_us=proto.note.wall_time_us,
-                    links=proto.note.links,
-                )
-            if span is not None:
-                span.set_attribute(ATTRIBUTE_SERVICE, entry.service)
-                span.set_attribute(ATTRIBUTE_EVENT, proto.type)
-                span.set_attribute(ATTRIBUTE_POSITION, str(event.position))
-                span.end()
 
     def _after_batch(self) -> None:
         self._freshness.read(self._folded)

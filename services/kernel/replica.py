@@ -20,6 +20,7 @@ from services.kernel.entry import (
     KERNEL_INPUTS,
     MAX_ENTRY_BYTES,
     MAX_EVENTS,
+    TELLING_INPUTS,
     encode_body,
     position_of,
     position_proto,
@@ -195,11 +196,11 @@ class Replica(Generic[S]):
             return
         if failed is not None:
             self._decide(event, again, head, now)
-        elif event.service == self.core.service:
-            self._answer(event, [events_pb2.InputNoted()], False, head, now)
-        elif isinstance(body, events_pb2.NoteCalls) and type(body) in self._folds:
+        elif isinstance(body, TELLING_INPUTS) and type(body) in self._folds:
             # It tells whoever listens, and asks nothing of the service that it stands on.
             self._decide(event, event, head, now)
+        elif event.service == self.core.service:
+            self._answer(event, [events_pb2.InputNoted()], False, head, now)
 
     def _decide(self, cause: Event, event: Event, head: bytes, now: float) -> None:
         """Decide `event`, in answer to `cause`: the same event, or a retry of it."""

@@ -186,6 +186,7 @@ AlarmKind = Literal[
     "answer_differs",
     "answer_does_not_follow",
     "answers_refused",
+    "attestation_changed",
     "audit_gave_up",
     "background_failed",
     "books_unbalanced",

@@ -19,6 +19,7 @@ OWED = "what corrected accounts owe: tests/unit"
 NOTED = "the audit's own notes of what a shell or an operator finds: tests/unit"
 CLOSED = "no simulated account is closed: tests/unit"
 BLACKJACK = "blackjack on the floor is simulated where it is named: tests/simulation"
+ATTESTED = "no simulated process has files to attest: tests/unit and tests/fleet"
 ELSEWHERE: dict[str, str] = {
     "sabot.shoe.v1.RecordFaceDown": BLACKJACK,
     "sabot.shoe.v1.RecordPeek": BLACKJACK,
@@ -38,6 +39,9 @@ ELSEWHERE: dict[str, str] = {
     "sabot.audit.v1.LargeAmountsFound": NOTED,
     "sabot.audit.v1.NoteEvents": NOTED,
     "sabot.log.v1.NoteCalls": NOTED,
+    "sabot.log.v1.Attest": ATTESTED,
+    "sabot.audit.v1.AttestationTaken": ATTESTED,
+    "sabot.audit.v1.AttestationChanged": ATTESTED,
     "sabot.audit.v1.ReadsNoted": NOTED,
     "sabot.audit.v1.SetThresholds": NOTED,
     "sabot.audit.v1.ThresholdsSet": NOTED,

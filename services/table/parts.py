@@ -24,6 +24,7 @@ from services.kernel.telemetry import Metrics
 from services.table.correction_queries import CorrectionQueries
 from services.table.correction_servicer import CorrectionServicer
 from services.table.domain.core import CORE
+from services.table.domain.state import TableState
 from services.table.front_door import (
     LedgerFrontDoor,
     ReceivableFrontDoor,
@@ -102,4 +103,11 @@ def parts(settings: ServiceSettings) -> Parts:
         return served
 
     risk = Risk(ThreadPoolExecutor(max_workers=1, thread_name_prefix="odds"))
-    return Parts(core=CORE, serve=serve, shells=[Timers(), risk], projection=TableProjection())
+    return Parts(
+        core=CORE, serve=serve, shells=[Timers(), risk], projection=TableProjection(), rules=_rules
+    )
+
+
+def _rules(state: TableState) -> list[tuple[str, bytes]]:
+    """Which rule set is in force at which table."""
+    return [(table_id, table.spec.rule_set.hash) for table_id, table in state.tables.items()]

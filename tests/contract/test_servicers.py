@@ -121,6 +121,7 @@ ROLES_NAMED = {
     "ApproveCorrection": {Role.SUPERVISOR},
     "GetCorrection": set(EVERY_ROLE),
     "ListCorrections": set(EVERY_ROLE),
+    "AskAttestation": {Role.AUDITOR},
     "SetShortfallPolicy": {Role.SUPERVISOR},
     "SettleReceivable": {Role.SUPERVISOR},
 }

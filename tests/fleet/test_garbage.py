@@ -102,6 +102,7 @@ def refused() -> Iterator[tuple[str, ...]]:
         yield ("correct", "list", "--round", unknown, *DATA)
         yield ("switch", "off", f"partner:{unknown}", "--reason", "x", *DATA)
     yield ("events", "list", *DATA)
+    yield ("attest", "--ask", "a visit", "--address", FAR, *DATA)
     for at in ("999999", "1/5/77"):
         yield ("state", "wallet", *DATA, "--at", at)
     yield ("state", "wallet", *DATA, "--at", "2999-01-01T00:00:00Z")

@@ -16,7 +16,7 @@ from services.audit.domain.core import CORE as AUDIT
 from services.audit.servicer import AuditServicer
 from services.events import event_types
 from services.kernel import host, notices
-from services.kernel.event import Event
+from services.kernel.event import Event, Position
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.notices import NoticeKind, Notices
 from services.kernel.reader import LogReader
@@ -41,11 +41,11 @@ async def read(store: MemoryStore) -> list[Event]:
     ]
 
 
-async def until(store: MemoryStore, answer: type[Message]) -> Event:
+async def until(store: MemoryStore, answer: type[Message], cause: Position | None = None) -> Event:
     async with asyncio.timeout(WITHIN_S):
         while True:
             for event in await read(store):
-                if isinstance(event.body, answer):
+                if isinstance(event.body, answer) and cause in {None, event.cause}:
                     return event
             await asyncio.sleep(0.02)
 
@@ -74,7 +74,7 @@ def test_another_process_names_what_this_one_noticed(
             told = await until(store, events_pb2.NoteCalls)
             assert (told.service, told.actor) == (TABLE.service, "system:callwitness")
             assert named.cause == told.position
-            answered = await until(store, events_pb2.InputNoted)
+            answered = await until(store, events_pb2.InputNoted, told.position)
             assert (answered.service, answered.cause) == (TABLE.service, told.position)
         # Who starts anew over that log reads it to its end.
         async with started(store, tmp_path / "c", "another") as another:

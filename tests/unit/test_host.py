@@ -12,6 +12,7 @@ import pytest
 
 from services.kernel import host
 from services.kernel.preflight import Preflight
+from services.kernel.strength import Strength
 from tests.unit.projecting import WAIT_S
 
 UNKNOWN = "no server of the log tells how it is configured"
@@ -29,7 +30,7 @@ class Alarms(list[tuple[str, dict[str, Any]]]):
         return [kind for kind, _ in self]
 
 
-def strength(alarms: Alarms, *found: Preflight | Exception) -> host.Strength:
+def strength(alarms: Alarms, *found: Preflight | Exception) -> Strength:
     """Finds one after the other."""
     answers: Iterator[Preflight | Exception] = iter(found)
 
@@ -39,7 +40,7 @@ def strength(alarms: Alarms, *found: Preflight | Exception) -> host.Strength:
             raise answer
         return answer
 
-    return host.Strength(ask, alarms)
+    return Strength(ask, alarms)
 
 
 def weak(*problems: str) -> Preflight:
@@ -61,7 +62,7 @@ async def test_a_log_that_was_weak_for_a_moment_is_looked_at_again_soon() -> Non
         strong_again.set()
         return weak()
 
-    keeping = asyncio.create_task(host._keep_preflight(process, host.Strength(ask, Alarms())))
+    keeping = asyncio.create_task(host._keep_preflight(process, Strength(ask, Alarms())))
     try:
         async with asyncio.timeout(host.PREFLIGHT_EVERY_S):
             await strong_again.wait()

@@ -27,6 +27,7 @@ from services.kernel.preflight import Preflight
 from services.kernel.reader import LogBroken
 from services.kernel.settings import ServiceSettings
 from services.kernel.snapshot import SnapshotFolder
+from services.kernel.strength import AskServers
 from services.kernel.telemetry_names import LOG_READING
 from services.kernel.tokens import Caller
 from services.kernel.witness import any_witness
@@ -67,7 +68,7 @@ async def started(
     store: MemoryStore | MemoryLog,
     data: Path,
     name: str = "fleet",
-    preflight: host.AskServers = strong,
+    preflight: AskServers = strong,
     more: Sequence[host.Parts] = (),
     only: Sequence[host.Parts] = (),
 ) -> AsyncIterator[host.Host]:

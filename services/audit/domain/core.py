@@ -19,6 +19,7 @@ from sabot.audit.v1 import significant_events_pb2 as significant
 from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import correction_events_pb2 as settlement
 from sabot.settlement.v1 import events_pb2 as settlements
+from services.audit.domain.attestations import answer_attestation, take_attestation
 from services.audit.domain.facts import FactsAsked, answer_facts, asked_by
 from services.audit.domain.significant import (
     Significance,
@@ -45,6 +46,8 @@ class AuditState:
     asked: dict[str, FactsAsked] = field(default_factory=dict[str, FactsAsked])
     """By correction: facts that are to be confirmed."""
     significance: Significance = field(default_factory=Significance)
+    attested: dict[str, log.Attest] = field(default_factory=dict[str, log.Attest])
+    """By process, what it attested last."""
 
 
 Folded = (
@@ -55,6 +58,7 @@ Folded = (
     | significant.SetThresholds
     | significant.NoteEvents
     | log.NoteCalls
+    | log.Attest
 )
 Answered = (
     audit.LogSealed
@@ -64,6 +68,8 @@ Answered = (
     | significant.LargeAmountsFound
     | significant.EventsNoted
     | significant.ReadsNoted
+    | audit.AttestationTaken
+    | audit.AttestationChanged
     | log.InputIgnored
 )
 FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
@@ -94,6 +100,10 @@ def evolve(state: AuditState, event: Event) -> None:
             pass
         case significant.EventsNoted() | significant.ReadsNoted():
             pass
+        case audit.AttestationTaken() | audit.AttestationChanged():
+            take_attestation(state.attested, body)
+        case log.Attest():
+            pass
         case _:
             assert_never(body)
 
@@ -119,6 +129,8 @@ def decide(state: AuditState, event: Event) -> Answers:
             return [noted(body)]
         case log.NoteCalls():
             return [noted_calls(body)]
+        case log.Attest():
+            return answer_attestation(state.attested, body)
         case _:
             assert_never(body)
 
@@ -154,7 +166,7 @@ def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
 
 CORE: Core[AuditState] = Core(
     service="audit",
-    schema=4,
+    schema=5,
     behaviour=NEWEST_BEHAVIOUR,
     state_type=AuditState,
     initial=AuditState,
@@ -166,6 +178,7 @@ CORE: Core[AuditState] = Core(
         corrections.FactsRefuted: "facts_refuted",
         significant.LargeAmountsFound: "large_amounts",
         significant.EventsNoted: "events_noted",
+        audit.AttestationChanged: "attestation_changed",
     },
 )
 """The audit core."""

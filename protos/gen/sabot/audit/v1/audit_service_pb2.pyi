@@ -53,6 +53,8 @@ class _SignificanceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Signific
     """A decision failed, facts were untrue, or an operator accepted a log that was not as it was seen."""
     SIGNIFICANCE_ACCOUNT: _Significance.ValueType  # 11
     """An account was blocked, closed, excluded or described anew."""
+    SIGNIFICANCE_ATTESTATION: _Significance.ValueType  # 12
+    """A process attests other code, settings, callers or rules than before, or is new."""
 
 class Significance(_Significance, metaclass=_SignificanceEnumTypeWrapper):
     """Why an event is significant."""
@@ -81,6 +83,8 @@ SIGNIFICANCE_INTEGRITY: Significance.ValueType  # 10
 """A decision failed, facts were untrue, or an operator accepted a log that was not as it was seen."""
 SIGNIFICANCE_ACCOUNT: Significance.ValueType  # 11
 """An account was blocked, closed, excluded or described anew."""
+SIGNIFICANCE_ATTESTATION: Significance.ValueType  # 12
+"""A process attests other code, settings, callers or rules than before, or is new."""
 Global___Significance: _TypeAlias = Significance  # noqa: Y015
 
 @_typing.final
@@ -570,6 +574,52 @@ class SetThresholdsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetThresholdsResponse: _TypeAlias = SetThresholdsResponse  # noqa: Y015
+
+@_typing.final
+class AskAttestationRequest(_message.Message):
+    """Request of AskAttestation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why; it is kept in the log."""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskAttestationRequest: _TypeAlias = AskAttestationRequest  # noqa: Y015
+
+@_typing.final
+class AskAttestationResponse(_message.Message):
+    """Response of AskAttestation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def position(self) -> _entry_pb2.Position:
+        """Where it was asked; what processes attest stands behind it."""
+
+    def __init__(
+        self,
+        *,
+        position: _entry_pb2.Position | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskAttestationResponse: _TypeAlias = AskAttestationResponse  # noqa: Y015
 
 @_typing.final
 class NoteSeenRequest(_message.Message):

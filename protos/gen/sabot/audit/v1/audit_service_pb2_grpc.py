@@ -70,6 +70,11 @@ class AuditServiceStub:
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenRequest.SerializeToString,
                 response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenResponse.FromString,
                 _registered_method=True)
+        self.AskAttestation = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/AskAttestation',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
@@ -126,6 +131,14 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AskAttestation(self, request, context):
+        """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
+        again attests again. Role auditor.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -163,6 +176,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.NoteSeen,
                     request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenRequest.FromString,
                     response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenResponse.SerializeToString,
+            ),
+            'AskAttestation': grpc.unary_unary_rpc_method_handler(
+                    servicer.AskAttestation,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -355,6 +373,33 @@ class AuditService:
             '/sabot.audit.v1.AuditService/NoteSeen',
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenRequest.SerializeToString,
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.NoteSeenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AskAttestation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/AskAttestation',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,10 @@ class AuditServiceStub:
     """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
     gathered, and told to the log within ten seconds. Role console.
     """
+    AskAttestation: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.AskAttestationRequest, _audit_service_pb2.AskAttestationResponse]
+    """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
+    again attests again. Role auditor.
+    """
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -70,6 +74,10 @@ class AuditServiceAsyncStub(AuditServiceStub):
     NoteSeen: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.NoteSeenRequest, _audit_service_pb2.NoteSeenResponse]  # type: ignore[assignment]
     """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
     gathered, and told to the log within ten seconds. Role console.
+    """
+    AskAttestation: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.AskAttestationRequest, _audit_service_pb2.AskAttestationResponse]  # type: ignore[assignment]
+    """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
+    again attests again. Role auditor.
     """
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -131,6 +139,16 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_audit_service_pb2.NoteSeenResponse, _abc.Awaitable[_audit_service_pb2.NoteSeenResponse]]:
         """Tells what a console saw that no call shows: wrong passwords, and pages that it reads from the log. It is
         gathered, and told to the log within ten seconds. Role console.
+        """
+
+    @_abc_1.abstractmethod
+    def AskAttestation(
+        self,
+        request: _audit_service_pb2.AskAttestationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.AskAttestationResponse, _abc.Awaitable[_audit_service_pb2.AskAttestationResponse]]:
+        """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
+        again attests again. Role auditor.
         """
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,17 +22,22 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from sabot.log.v1 import events_pb2 as sabot_dot_log_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsabot/audit/v1/events.proto\x12\x0esabot.audit.v1\"j\n\x07SealLog\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0c\n\x04root\x18\x02 \x01(\x0c\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\x0e\n\x06key_id\x18\x05 \x01(\t\x12\x12\n\npublic_key\x18\x06 \x01(\x0c\"l\n\tLogSealed\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0c\n\x04root\x18\x02 \x01(\x0c\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\x0e\n\x06key_id\x18\x05 \x01(\t\x12\x12\n\npublic_key\x18\x06 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsabot/audit/v1/events.proto\x12\x0esabot.audit.v1\x1a\x19sabot/log/v1/events.proto\"j\n\x07SealLog\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0c\n\x04root\x18\x02 \x01(\x0c\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\x0e\n\x06key_id\x18\x05 \x01(\t\x12\x12\n\npublic_key\x18\x06 \x01(\x0c\"l\n\tLogSealed\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0c\n\x04root\x18\x02 \x01(\x0c\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\x0e\n\x06key_id\x18\x05 \x01(\t\x12\x12\n\npublic_key\x18\x06 \x01(\x0c\"K\n\x10\x41ttestationTaken\x12&\n\x08\x61ttested\x18\x01 \x01(\x0b\x32\x14.sabot.log.v1.Attest\x12\x0f\n\x07\x63hanged\x18\x02 \x03(\t\"M\n\x12\x41ttestationChanged\x12&\n\x08\x61ttested\x18\x01 \x01(\x0b\x32\x14.sabot.log.v1.Attest\x12\x0f\n\x07\x63hanged\x18\x02 \x03(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.audit.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SEALLOG']._serialized_start=47
-  _globals['_SEALLOG']._serialized_end=153
-  _globals['_LOGSEALED']._serialized_start=155
-  _globals['_LOGSEALED']._serialized_end=263
+  _globals['_SEALLOG']._serialized_start=74
+  _globals['_SEALLOG']._serialized_end=180
+  _globals['_LOGSEALED']._serialized_start=182
+  _globals['_LOGSEALED']._serialized_end=290
+  _globals['_ATTESTATIONTAKEN']._serialized_start=292
+  _globals['_ATTESTATIONTAKEN']._serialized_end=367
+  _globals['_ATTESTATIONCHANGED']._serialized_start=369
+  _globals['_ATTESTATIONCHANGED']._serialized_end=446
 # @@protoc_insertion_point(module_scope)

@@ -3,8 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
+from sabot.log.v1 import events_pb2 as _events_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -99,3 +102,63 @@ class LogSealed(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogSealed: _TypeAlias = LogSealed  # noqa: Y015
+
+@_typing.final
+class AttestationTaken(_message.Message):
+    """Answer: a process is made of what the input says, for the first time, or with other rules at its tables."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTESTED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def attested(self) -> _events_pb2.Attest:
+        """What it attests."""
+
+    @_builtins.property
+    def changed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What is another than the last time; empty: nothing was known of this process."""
+
+    def __init__(
+        self,
+        *,
+        attested: _events_pb2.Attest | None = ...,
+        changed: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attested", b"attested"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attested", b"attested", "changed", b"changed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttestationTaken: _TypeAlias = AttestationTaken  # noqa: Y015
+
+@_typing.final
+class AttestationChanged(_message.Message):
+    """Answer: a process is made of something else than the last time. An alarm is raised."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTESTED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def attested(self) -> _events_pb2.Attest:
+        """What it attests."""
+
+    @_builtins.property
+    def changed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What is another, or there no more, by name."""
+
+    def __init__(
+        self,
+        *,
+        attested: _events_pb2.Attest | None = ...,
+        changed: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attested", b"attested"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attested", b"attested", "changed", b"changed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttestationChanged: _TypeAlias = AttestationChanged  # noqa: Y015

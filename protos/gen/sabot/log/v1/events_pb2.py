@@ -25,33 +25,41 @@ _sym_db = _symbol_database.Default()
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19sabot/log/v1/events.proto\x12\x0csabot.log.v1\x1a\x18sabot/log/v1/entry.proto\"&\n\x11\x41\x63tivateBehaviour\x12\x11\n\tbehaviour\x18\x01 \x01(\r\"F\n\nRetryInput\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x84\x01\n\tNoteCalls\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.sabot.log.v1.CallKind\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12\x10\n\x08\x66irst_us\x18\x05 \x01(\x03\x12\x0f\n\x07last_us\x18\x06 \x01(\x03\"a\n\x0eRecordSnapshot\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\r\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x0c\n\x04head\x18\x04 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x05 \x01(\x0c\"\x83\x01\n\tAcceptLog\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x1a\n\x12witnessed_sequence\x18\x03 \x01(\x04\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12*\n\ndifference\x18\x05 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x0c\n\nInputNoted\";\n\x0cInputIgnored\x12+\n\x06reason\x18\x01 \x01(\x0e\x32\x1b.sabot.log.v1.IgnoredReason\"D\n\x0bInputFailed\x12\x12\n\ninput_type\x18\x01 \x01(\t\x12\x12\n\ninput_body\x18\x02 \x01(\x0c\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"L\n\x0fRequestRepeated\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12%\n\x05\x66irst\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position*V\n\x08\x43\x61llKind\x12\x19\n\x15\x43\x41LL_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43\x41LL_KIND_TOKEN_UNKNOWN\x10\x01\x12\x12\n\x0e\x43\x41LL_KIND_READ\x10\x02*\xe7\x01\n\rIgnoredReason\x12\x1e\n\x1aIGNORED_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bIGNORED_REASON_ALREADY_DONE\x10\x01\x12\x1e\n\x1aIGNORED_REASON_CONTRADICTS\x10\x02\x12\x1e\n\x1aIGNORED_REASON_SECOND_DRAW\x10\x03\x12\x1a\n\x16IGNORED_REASON_NOT_NOW\x10\x04\x12\x1a\n\x16IGNORED_REASON_UNKNOWN\x10\x05\x12\x1d\n\x19IGNORED_REASON_IMPOSSIBLE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19sabot/log/v1/events.proto\x12\x0csabot.log.v1\x1a\x18sabot/log/v1/entry.proto\"&\n\x11\x41\x63tivateBehaviour\x12\x11\n\tbehaviour\x18\x01 \x01(\r\"F\n\nRetryInput\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x84\x01\n\tNoteCalls\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.sabot.log.v1.CallKind\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12\x10\n\x08\x66irst_us\x18\x05 \x01(\x03\x12\x0f\n\x07last_us\x18\x06 \x01(\x03\",\n\x0c\x41ttestedPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"\x90\x01\n\x06\x41ttest\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\r\n\x05\x62uild\x18\x02 \x01(\t\x12*\n\x06reason\x18\x03 \x01(\x0e\x32\x1a.sabot.log.v1.AttestReason\x12)\n\x05parts\x18\x04 \x03(\x0b\x32\x1a.sabot.log.v1.AttestedPart\x12\x0f\n\x07service\x18\x05 \x01(\t\" \n\x0e\x41skAttestation\x12\x0e\n\x06reason\x18\x01 \x01(\t\"a\n\x0eRecordSnapshot\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\r\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x0c\n\x04head\x18\x04 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x05 \x01(\x0c\"\x83\x01\n\tAcceptLog\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x1a\n\x12witnessed_sequence\x18\x03 \x01(\x04\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12*\n\ndifference\x18\x05 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\x0c\n\nInputNoted\";\n\x0cInputIgnored\x12+\n\x06reason\x18\x01 \x01(\x0e\x32\x1b.sabot.log.v1.IgnoredReason\"D\n\x0bInputFailed\x12\x12\n\ninput_type\x18\x01 \x01(\t\x12\x12\n\ninput_body\x18\x02 \x01(\x0c\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"L\n\x0fRequestRepeated\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12%\n\x05\x66irst\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position*V\n\x08\x43\x61llKind\x12\x19\n\x15\x43\x41LL_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43\x41LL_KIND_TOKEN_UNKNOWN\x10\x01\x12\x12\n\x0e\x43\x41LL_KIND_READ\x10\x02*\x93\x01\n\x0c\x41ttestReason\x12\x1d\n\x19\x41TTEST_REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41TTEST_REASON_STARTED\x10\x01\x12\x19\n\x15\x41TTEST_REASON_CHANGED\x10\x02\x12\x15\n\x11\x41TTEST_REASON_DAY\x10\x03\x12\x17\n\x13\x41TTEST_REASON_ASKED\x10\x04*\xe7\x01\n\rIgnoredReason\x12\x1e\n\x1aIGNORED_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bIGNORED_REASON_ALREADY_DONE\x10\x01\x12\x1e\n\x1aIGNORED_REASON_CONTRADICTS\x10\x02\x12\x1e\n\x1aIGNORED_REASON_SECOND_DRAW\x10\x03\x12\x1a\n\x16IGNORED_REASON_NOT_NOW\x10\x04\x12\x1a\n\x16IGNORED_REASON_UNKNOWN\x10\x05\x12\x1d\n\x19IGNORED_REASON_IMPOSSIBLE\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sabot.log.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CALLKIND']._serialized_start=772
-  _globals['_CALLKIND']._serialized_end=858
-  _globals['_IGNOREDREASON']._serialized_start=861
-  _globals['_IGNOREDREASON']._serialized_end=1092
+  _globals['_CALLKIND']._serialized_start=999
+  _globals['_CALLKIND']._serialized_end=1085
+  _globals['_ATTESTREASON']._serialized_start=1088
+  _globals['_ATTESTREASON']._serialized_end=1235
+  _globals['_IGNOREDREASON']._serialized_start=1238
+  _globals['_IGNOREDREASON']._serialized_end=1469
   _globals['_ACTIVATEBEHAVIOUR']._serialized_start=69
   _globals['_ACTIVATEBEHAVIOUR']._serialized_end=107
   _globals['_RETRYINPUT']._serialized_start=109
   _globals['_RETRYINPUT']._serialized_end=179
   _globals['_NOTECALLS']._serialized_start=182
   _globals['_NOTECALLS']._serialized_end=314
-  _globals['_RECORDSNAPSHOT']._serialized_start=316
-  _globals['_RECORDSNAPSHOT']._serialized_end=413
-  _globals['_ACCEPTLOG']._serialized_start=416
-  _globals['_ACCEPTLOG']._serialized_end=547
-  _globals['_INPUTNOTED']._serialized_start=549
-  _globals['_INPUTNOTED']._serialized_end=561
-  _globals['_INPUTIGNORED']._serialized_start=563
-  _globals['_INPUTIGNORED']._serialized_end=622
-  _globals['_INPUTFAILED']._serialized_start=624
-  _globals['_INPUTFAILED']._serialized_end=692
-  _globals['_REQUESTREPEATED']._serialized_start=694
-  _globals['_REQUESTREPEATED']._serialized_end=770
+  _globals['_ATTESTEDPART']._serialized_start=316
+  _globals['_ATTESTEDPART']._serialized_end=360
+  _globals['_ATTEST']._serialized_start=363
+  _globals['_ATTEST']._serialized_end=507
+  _globals['_ASKATTESTATION']._serialized_start=509
+  _globals['_ASKATTESTATION']._serialized_end=541
+  _globals['_RECORDSNAPSHOT']._serialized_start=543
+  _globals['_RECORDSNAPSHOT']._serialized_end=640
+  _globals['_ACCEPTLOG']._serialized_start=643
+  _globals['_ACCEPTLOG']._serialized_end=774
+  _globals['_INPUTNOTED']._serialized_start=776
+  _globals['_INPUTNOTED']._serialized_end=788
+  _globals['_INPUTIGNORED']._serialized_start=790
+  _globals['_INPUTIGNORED']._serialized_end=849
+  _globals['_INPUTFAILED']._serialized_start=851
+  _globals['_INPUTFAILED']._serialized_end=919
+  _globals['_REQUESTREPEATED']._serialized_start=921
+  _globals['_REQUESTREPEATED']._serialized_end=997
 # @@protoc_insertion_point(module_scope)

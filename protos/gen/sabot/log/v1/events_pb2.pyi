@@ -3,8 +3,10 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sabot.log.v1 import entry_pb2 as _entry_pb2
 import builtins as _builtins
@@ -41,6 +43,38 @@ CALL_KIND_TOKEN_UNKNOWN: CallKind.ValueType  # 1
 CALL_KIND_READ: CallKind.ValueType  # 2
 """An operator read what belongs to partners' accounts."""
 Global___CallKind: _TypeAlias = CallKind  # noqa: Y015
+
+class _AttestReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AttestReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AttestReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ATTEST_REASON_UNSPECIFIED: _AttestReason.ValueType  # 0
+    """Never written."""
+    ATTEST_REASON_STARTED: _AttestReason.ValueType  # 1
+    """It started."""
+    ATTEST_REASON_CHANGED: _AttestReason.ValueType  # 2
+    """Something that it attests is another than the last time."""
+    ATTEST_REASON_DAY: _AttestReason.ValueType  # 3
+    """A day is over."""
+    ATTEST_REASON_ASKED: _AttestReason.ValueType  # 4
+    """An operator asked, by `AskAttestation`."""
+
+class AttestReason(_AttestReason, metaclass=_AttestReasonEnumTypeWrapper):
+    """Why a process attests."""
+
+ATTEST_REASON_UNSPECIFIED: AttestReason.ValueType  # 0
+"""Never written."""
+ATTEST_REASON_STARTED: AttestReason.ValueType  # 1
+"""It started."""
+ATTEST_REASON_CHANGED: AttestReason.ValueType  # 2
+"""Something that it attests is another than the last time."""
+ATTEST_REASON_DAY: AttestReason.ValueType  # 3
+"""A day is over."""
+ATTEST_REASON_ASKED: AttestReason.ValueType  # 4
+"""An operator asked, by `AskAttestation`."""
+Global___AttestReason: _TypeAlias = AttestReason  # noqa: Y015
 
 class _IgnoredReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -178,6 +212,96 @@ class NoteCalls(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NoteCalls: _TypeAlias = NoteCalls  # noqa: Y015
+
+@_typing.final
+class AttestedPart(_message.Message):
+    """One thing that is attested."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What: `code`, `rules`, `callers`, or `setting.` and a setting's name."""
+    digest: _builtins.bytes
+    """SHA-256 of it, 32 bytes."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttestedPart: _TypeAlias = AttestedPart  # noqa: Y015
+
+@_typing.final
+class Attest(_message.Message):
+    """Input on any service's `.in`: what a process of that service is made of. Nothing is decided about it there;
+    audit answers it where it is new or another than that process's last one.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESS_FIELD_NUMBER: _builtins.int
+    BUILD_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
+    SERVICE_FIELD_NUMBER: _builtins.int
+    process: _builtins.str
+    """The process's name: within a cell each has its own."""
+    build: _builtins.str
+    """Its build, such as `sabot-0.1.0`."""
+    reason: Global___AttestReason.ValueType
+    """Why now."""
+    service: _builtins.str
+    """The service on whose subject it stands."""
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttestedPart]:
+        """Everything that it attests, by name."""
+
+    def __init__(
+        self,
+        *,
+        process: _builtins.str = ...,
+        build: _builtins.str = ...,
+        reason: Global___AttestReason.ValueType = ...,
+        parts: _abc.Iterable[Global___AttestedPart] | None = ...,
+        service: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "parts", b"parts", "process", b"process", "reason", b"reason", "service", b"service"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Attest: _TypeAlias = Attest  # noqa: Y015
+
+@_typing.final
+class AskAttestation(_message.Message):
+    """Input on `audit.in`: an operator asks every process to attest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why."""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskAttestation: _TypeAlias = AskAttestation  # noqa: Y015
 
 @_typing.final
 class RecordSnapshot(_message.Message):
