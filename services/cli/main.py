@@ -24,6 +24,7 @@ from services.cli import (
     movements_command,
     odds_command,
     operating,
+    partner_money_command,
     rules_command,
     significant_command,
     switch_command,
@@ -78,6 +79,7 @@ app.add_typer(projections, name="projections")
 incidents.register(app)
 ledger_command.register(app)
 movements_command.register(app)
+partner_money_command.register(app)
 operating.register(app)
 console_command.register(app)
 odds_command.register(app)

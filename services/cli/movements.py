@@ -1,4 +1,4 @@
-"""Calls to WalletOperatorService, and an unconfirmed movement in words."""
+"""Calls to what the wallet's process serves for operators, and an unconfirmed movement in words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 
+from sabot.wallet.v1 import receivable_service_pb2_grpc as receivables_grpc
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from sabot.wallet.v1 import wallet_operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_operator_service_pb2_grpc as operators_grpc
@@ -28,13 +29,33 @@ WAIT_S = 10.0
 async def service(
     address: str, token: str, roots: Path | None
 ) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
-    """The service's stub, and what each call takes beside its request. Raises CallFailed."""
+    """The stub of WalletOperatorService, and what each call takes beside its request. Raises
+    CallFailed."""
+    async with calls(address, token, roots) as (channel, call):
+        yield operator_stub(channel), call
+
+
+@asynccontextmanager
+async def calls(
+    address: str, token: str, roots: Path | None
+) -> AsyncIterator[tuple[grpc.aio.Channel, dict[str, Any]]]:
+    """A channel, and what each call over it takes beside its request. Raises CallFailed."""
     async with _channel(address, roots) as channel:
         call = {"timeout": WAIT_S, "metadata": (("authorization", f"Bearer {token}"),)}
         try:
-            yield operators_grpc.WalletOperatorServiceStub(channel), call
+            yield channel, call
         except grpc.aio.AioRpcError as error:
             raise CallFailed(f"{address}: {error.code().name}: {error.details()}") from error
+
+
+def operator_stub(channel: grpc.aio.Channel) -> Any:
+    """Of WalletOperatorService."""
+    return operators_grpc.WalletOperatorServiceStub(channel)
+
+
+def receivable_stub(channel: grpc.aio.Channel) -> Any:
+    """Of ReceivableService."""
+    return receivables_grpc.ReceivableServiceStub(channel)
 
 
 def _channel(address: str, roots: Path | None) -> grpc.aio.Channel:

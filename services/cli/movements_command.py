@@ -72,7 +72,9 @@ def list_movements(
     """What is known of each, what the partner last answered, and what is safe to do about it.
 
     The exit code is 0 where there are none."""
-    told = run(_list(address, _token(token_file), root_certificates, partner=partner, fresh=fresh))
+    told = run(
+        _list(address, token_of(token_file), root_certificates, partner=partner, fresh=fresh)
+    )
     for lines in told:
         if as_json:
             dump(lines[1])
@@ -96,13 +98,20 @@ def resolve_movement(
     write off what it refused. What is not safe is refused."""
     position = run(
         _resolve(
-            address, _token(token_file), root_certificates, transaction_id, action, partner, reason
+            address,
+            token_of(token_file),
+            root_certificates,
+            transaction_id,
+            action,
+            partner,
+            reason,
         )
     )
     print(f"{action.value} {transaction_id}: in the log at {position}")
 
 
-def _token(token_file: Path | None) -> str:
+def token_of(token_file: Path | None) -> str:
+    """An operator's token, of a file or the environment."""
     from services.cli.secret_files import secret_in, sendable
 
     token = os.environ.get(TOKEN, "")

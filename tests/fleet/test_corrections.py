@@ -4,6 +4,7 @@ wrong number that was paid (OPS-01), a round voided before and after it was sett
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
@@ -265,17 +266,58 @@ async def pays_back(hall: Corrected, account: str) -> None:
     """What comes in later stays the account's, until a supervisor has it pay."""
     await hall.north.deposit(account, 30_000)
     assert await hall.available(account) == 30_000
+    secret = hall.running.data / "sam.token"
+    secret.write_text(hall.running.tokens[PROPOSER])
+    at = ["--address", hall.running.address, "--token-file", str(secret)]
+
+    async def sabot(*words: str) -> tuple[int, str]:
+        done = await asyncio.to_thread(CliRunner().invoke, app, [*words, *at])
+        return done.exit_code, done.output
+
+    assert await sabot("receivables", "list", "--partner", "south") == (0, "")
+    code, text = await sabot("receivables", "list")
+    assert (code, text) == (1, f"north/{account} owes 260.00 EUR, has 300.00 EUR\n")
+    paying = ("receivables", "settle", "north", account)
+    why = ("--reason", "paid at the desk")
+    code, text = await sabot(*paying, "99999", "EUR", *why)
+    assert (code, "FAILED_PRECONDITION" in text) == (1, True), text
+    code, text = await sabot(*paying, "0", "EUR", *why)
+    assert code == 2
+    code, text = await sabot(*paying, "20000", "EUR", *why)
+    assert text.startswith(f"north/{account} has paid 20000 minor units: in the log at 1/"), text
+    assert await hall.available(account) == 10_000
     asked = receivables.SettleReceivableRequest(
         request_id=uuid7(),
         partner_id="north",
         account_id=account,
-        amount=money(26_000),
+        amount=money(6_000),
         reason="paid at the desk",
     )
     for replayed in (False, True):
         told = await hall.receivables.SettleReceivable(asked, **hall.as_(PROPOSER))
         assert told.replayed is replayed
     assert await hall.available(account) == 4_000
+    assert await sabot("receivables", "list") == (0, "")
+    code, text = await sabot("receivables", "policy", "north", "negative-balance", *why)
+    assert text.startswith("north: negative-balance, in the log at 1/"), text
+    await its_profile(hall.running.data / "profile.json", sabot)
+
+
+async def its_profile(file: Path, sabot: Callable[..., Awaitable[tuple[int, str]]]) -> None:
+    """What `partner-profile show` prints, `set` takes back."""
+    code, text = await sabot("partner-profile", "show", "north")
+    assert (code, json.loads(text)) == (0, {"mode": "WALLET_MODE_TRANSFER"})
+    why = ("--reason", "as it was")
+    await asyncio.to_thread(file.write_text, text)
+    code, text = await sabot("partner-profile", "set", "north", str(file), *why)
+    assert text.startswith("north: its profile is in the log at 1/"), text
+    for wrong, status in (("{", 2), ('{"mood": 1}', 2), ("{}", 1)):
+        await asyncio.to_thread(file.write_text, wrong)
+        code, text = await sabot("partner-profile", "set", "north", str(file), *why)
+        assert code == status, text
+    code, text = await sabot("partner-profile", "set", "north", str(file) + ".none", *why)
+    assert code == 1
+    assert "no such file" in text.lower()
 
 
 async def test_wal_05_a_void_returns_every_stake_once_before_and_after_settlement(
