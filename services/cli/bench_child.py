@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from services.cli.bench_load import BenchFailed
+from services.kernel.nats_process import LAUNCHER
 
 START_S = 60.0
 """For a child to say that it is ready: imports, a server, its set-up."""
@@ -105,6 +106,12 @@ async def child(
     errors = folder / f"{name}.err"
     with errors.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            LAUNCHER,  # it ends when this process is killed
+            str(os.getpid()),
             sys.executable,
             "-m",
             module,

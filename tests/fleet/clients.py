@@ -81,8 +81,8 @@ class Placed:
     bets: tuple[tuple[str, str, int], ...]
     """Id, kind and stake of each; empty where they were refused."""
     refused: str = ""
-    sent: int = 1
-    """How often it was sent."""
+    sent: int = field(default=1, compare=False)
+    """How often it was sent, which makes no other outcome of it."""
 
 
 class Servers:

@@ -56,8 +56,9 @@ PROJECTIONS: dict[str, Projection] = {
 }
 RECENT = 300
 """Entries among which every service has answered something while rounds are played."""
-HARMLESS = frozenset({"snapshot_unknown", "log_strained"})
-"""Alarms that a kill may bring about."""
+HARMLESS = frozenset({"snapshot_unknown", "log_strained", "events_noted"})
+"""Alarms that a kill or a busy machine may bring about: the last tells that nothing was served for
+a while."""
 UNTOLD = re.compile(r"no server of the log tells |\d+ servers are seen to keep the stream ")
 """What is weak about a log whose servers were asked twice and took more than two seconds."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 900
+TIMEOUT_S = 1800
 """A browser, a fleet and the console, beside other tests."""
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from tests.fleet.stores import copied, flip, play, records
 from tests.fleet.test_command import forge_an_answer, sabot, told
 
 ROUNDS = 2
+TRIES = 5
+TIMEOUT_S = 240
 
 
 @pytest.fixture(scope="module")
@@ -349,21 +352,30 @@ def test_a_difference_is_accepted_by_its_place_and_with_a_reason(
 def test_ctrl_c_leaves_a_checkpoint(stopped: Path, tmp_path: Path) -> None:
     """As a terminal sends it: to every process of the command."""
     checkpoint = tmp_path / "checkpoint"
+    for _ in range(TRIES):
+        ended = interrupted("prove", "--data", stopped, "--checkpoint", checkpoint)
+        if ended[0] != 0:
+            break  # else this process was so late that the proof was over
+    assert ended == (130, "", "")
+    assert checkpoint.exists()
+    done = sabot("prove", "--data", stopped, "--checkpoint", checkpoint)
+    assert done.exit_code == 0
+    assert " 0 differences, " in done.stdout
+    assert not checkpoint.exists()
+
+
+def interrupted(*words: str | Path) -> tuple[int, str, str]:
+    """What a command with two workers ends with that Ctrl-C ends, and what it said."""
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", HEARS_CTRL_C, "prove", "--data", str(stopped)]
     process = subprocess.Popen(
-        [*command, "--processes", "2", "--checkpoint", str(checkpoint)],
+        [sys.executable, "-c", HEARS_CTRL_C, *map(str, words), "--processes", "2"],
         cwd=root, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={"PYTHONPATH": f"{root}:{root / 'protos' / 'gen'}", "PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None and len(children.read_text().split()) < 3:
         time.sleep(0.01)  # Two workers, and what keeps count of what they share.
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err) == (130, "", "")
-    assert checkpoint.exists()
-    done = sabot("prove", "--data", stopped, "--checkpoint", checkpoint)
-    assert done.exit_code == 0
-    assert " 0 differences, " in done.stdout
-    assert not checkpoint.exists()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, out, err
