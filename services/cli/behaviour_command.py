@@ -28,7 +28,9 @@ def _behaviour() -> None:
 
 
 def activate(
-    number: Annotated[int, typer.Argument(metavar="N", min=1, help="The behaviour.")],
+    number: Annotated[
+        int, typer.Argument(metavar="N", min=1, max=(1 << 32) - 1, help="The behaviour.")
+    ],
     address: Address = AT,
     token_file: TokenFile = None,
     operator: Operator = "sam",

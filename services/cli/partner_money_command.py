@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sabot.wallet.v1.partner_profile_pb2 import PartnerProfile
     from sabot.wallet.v1.receivable_service_pb2 import Receivable
 
+MAX_MINOR = 10**12
+"""The most that a call takes."""
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the log.")]
 PartnerId = Annotated[str, typer.Argument(metavar="PARTNER", help="The partner.")]
 
@@ -77,7 +79,7 @@ def settle_receivable(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account that owes.")],
     minor: Annotated[
         int,
-        typer.Argument(metavar="MINOR", min=1, help="How much, in minor units of the currency."),
+        typer.Argument(metavar="MINOR", min=1, max=MAX_MINOR, help="How much, in minor units."),
     ],
     currency: Annotated[str, typer.Argument(metavar="CODE", help="The account's currency.")],
     reason: Reason,

@@ -77,6 +77,14 @@ def usage() -> Iterator[tuple[str, ...]]:
         if file != "text":  # Of a file that is read, each line that is wrong is told.
             yield ("conformance", f"{{{file}}}")
     yield ("certify-wallet", FAR, "--account", "one")
+    for number in ("0", "two", str(1 << 32), LONG):
+        yield ("behaviour", "activate", number, *DATA)
+        paid = (str(1 << 63), number)[number != str(1 << 32)]
+        yield ("receivables", "settle", "acme", "ann", paid, "EUR", "--reason", "x")
+    yield ("receivables", "policy", "acme", "mercy", "--reason", "x")
+    for file in ("folder", "empty", "text", "binary", "json"):
+        yield ("partner-profile", "set", "acme", f"{{{file}}}", "--reason", "x",
+               "--token-file", "{text}")  # fmt: skip
     yield ("switch", "off", "everything", "--reason", "x", *DATA)
     yield ("console-person", "x", "--role", "king", "--file", "{none}")
     yield ("what-if", *DATA, "--round", "t1-1", "--card", "x=AS")
@@ -102,6 +110,8 @@ def refused() -> Iterator[tuple[str, ...]]:
         yield ("correct", "list", "--round", unknown, *DATA)
         yield ("switch", "off", f"partner:{unknown}", "--reason", "x", *DATA)
     yield ("events", "list", *DATA)
+    yield ("behaviour", "activate", "2", *DATA)
+    yield ("partner-profile", "set", "acme", "{none}", "--reason", "x", "--token-file", "{text}")
     yield ("attest", "--ask", "a visit", "--address", FAR, *DATA)
     for at in ("999999", "1/5/77"):
         yield ("state", "wallet", *DATA, "--at", at)
@@ -119,6 +129,11 @@ def refused() -> Iterator[tuple[str, ...]]:
                 ("switch", "list"),
                 ("odds", "baccarat", "--shoe", "s"),
                 ("movements", "list"),
+                ("receivables", "list"),
+                ("receivables", "settle", "acme", "ann", "5", "EUR", "--reason", "x"),
+                ("receivables", "policy", "acme", "receivable", "--reason", "x"),
+                ("partner-profile", "show", "acme"),
+                ("behaviour", "activate", "2"),
             ):
                 yield (*call, "--address", FAR, "--token-file", f"{{{file}}}")
             yield (
