@@ -330,6 +330,17 @@ def rebuild(
     _run(_rebuild(data, service, as_json))
 
 
+@projections.command(epilog=EXIT_CODES)
+def migrate(as_json: AsJson = False) -> None:
+    """Make the tables of a cell in the database, and bring them up to date: of projections and of
+    what services have read. Before a release; services wait for it where SABOT_SCHEMA_BY is `job`.
+    Told by the services' own variables: SABOT_CELL, SABOT_DATABASE_URL and
+    SABOT_DATABASE_PASSWORD_FILE."""
+    from services.cli.migrate import migrated
+
+    _run(migrated(as_json=as_json))
+
+
 # ---- how they do it ----------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ from services.kernel.log import Log, LogUnavailable
 from services.kernel.outcomes import Alarm
 from services.kernel.projections import ReadEvents
 from services.kernel.reader import LogBroken
+from services.kernel.schema import Schema, SchemaBehind, make_schema
 from services.kernel.witness import Witnessed
 from services.kernel.witness_rows import NOTHING, REVISIONS, Turn, all_rows
 
@@ -42,6 +43,9 @@ AWAY_S = 5.0
 """How long the database may be away before operators are told: a failover takes some seconds."""
 ASK_S = 10.0
 """How long a start asks for what was noted: the tables may be being made."""
+SCHEMA_S = 300.0
+"""How long it waits for who makes the tables: a Job that is applied with a release, or before it.
+Beyond that it takes part without them, as while the database is away."""
 ANSWER_S = 5.0
 """How long a statement on one row may take."""
 RETRY_FIRST_S = 0.1
@@ -77,7 +81,9 @@ class DatabaseWitness:
         alarm: Alarm,
         on_broken: Callable[[LogBroken], None],
         engine: AsyncEngine | None = None,
+        schema: Schema = make_schema,
     ) -> None:
+        self._schema = schema
         self.engine = engine or open_engine(url, pool=POOL, answer_s=ANSWER_S)
         self._service = service
         self._cell_log = log
@@ -103,16 +109,18 @@ class DatabaseWitness:
 
     async def remembered(self) -> Sequence[Witnessed] | None:
         """What the services of the cell have noted; None where the database does not tell within
-        ASK_S. Then the log is held against it as soon as it does."""
+        ASK_S, or has no tables within SCHEMA_S. Then the log is held against it as soon as it
+        does."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + ASK_S
+        began = loop.time()
         while True:
             try:
                 await self._migrate()
                 rows = await all_rows(self.engine)
-            except (SQLAlchemyError, OSError) as error:
+            except (SQLAlchemyError, OSError, SchemaBehind) as error:
                 self._fails(error)
-                if loop.time() < until:
+                patience_s = SCHEMA_S if isinstance(error, SchemaBehind) else ASK_S
+                if loop.time() - began < patience_s:
                     await asyncio.sleep(RETRY_FIRST_S)
                     continue
                 self._unasked = True
@@ -267,9 +275,7 @@ class DatabaseWitness:
             )
 
     async def _migrate(self) -> None:
-        from services.kernel.migrations import upgrade_engine  # noqa: PLC0415  # slow to import
-
-        await upgrade_engine(self.engine, REVISIONS)
+        await self._schema(self.engine, REVISIONS)
         self._migrated = True
 
     # ---- while the database is away ------------------------------------------------------------

@@ -41,6 +41,7 @@ from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector, ReadEvents
 from services.kernel.reader import LogReader, ReaderState
 from services.kernel.recovery import entries_until
+from services.kernel.schema import schema_by
 from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shell
 from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
@@ -388,6 +389,7 @@ async def _projectors(
             projection_url(settings, service, process=name),
             read_events,
             on_failure=partial(_projection_stopped, alarms, service),
+            schema=schema_by(settings.schema_by),
         )
         projectors[service] = projector
         await projector.start()
@@ -415,6 +417,7 @@ def _shared_witness(
         events_of(log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")),
         alarm=alarms,
         on_broken=process.halt,
+        schema=schema_by(settings.schema_by),
     )
 
 

@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.schema import CreateSchema
 
 from services.kernel.databases import IMMEDIATE, open_engine
+from services.kernel.schema import SchemaBehind
 
 _LOCK = 0x5AB07
 """The number of PostgreSQL's advisory lock that migrations hold."""
@@ -44,6 +45,24 @@ async def upgrade(url: str, service: str) -> None:
         await upgrade_engine(engine, package_of(service))
     finally:
         await engine.dispose()
+
+
+async def require_schema(engine: AsyncEngine, package: str) -> None:
+    """Whether an engine's database has what a package of revisions needs. A schema of a later
+    release does: revisions of a release only add, and what they replace goes a release later.
+
+    Raises SchemaBehind."""
+    script = scripts(package)
+    async with engine.connect() as connection:
+        stands = await connection.run_sync(_heads)
+    wanted = set(script.get_heads())
+    known = {one.revision for one in script.walk_revisions()}
+    if stands != wanted and stands <= known:
+        at = ", ".join(sorted(stands)) or "nothing"
+        raise SchemaBehind(
+            f"the tables of {package.rpartition('.')[0]} stand at revision {at}, this release "
+            f"needs {', '.join(sorted(wanted))}: `sabot projections migrate` makes them"
+        )
 
 
 async def upgrade_engine(engine: AsyncEngine, package: str) -> None:
@@ -97,6 +116,12 @@ def scripts(package: str) -> ScriptDirectory:
     """The revisions of a package."""
     folder = import_module(package).__path__[0]
     return ScriptDirectory(Path(folder), version_locations=[Path(folder)])
+
+
+def revision_of(package: str) -> str:
+    """The newest revision of a package."""
+    (head,) = scripts(package).get_heads()
+    return head
 
 
 def differences(connection: Connection, metadata: MetaData) -> list[Any]:

@@ -26,6 +26,7 @@ from services.kernel.log import LogUnavailable
 from services.kernel.projection_queue import Entry, EntryQueue, OtherEntry
 from services.kernel.projection_store import Mark, Overtaken, Projection, ProjectionStore
 from services.kernel.row_changes import Changes
+from services.kernel.schema import Schema, SchemaBehind, make_schema
 
 SEGMENT = 1
 """The only segment so far of every cell's log."""
@@ -101,6 +102,7 @@ class Projector:
 
     - url: SQLAlchemy's, `sqlite+aiosqlite:///…` or `postgresql+asyncpg://…`.
     - read_events: reads the log again; see `ReadEvents`.
+    - schema: makes its tables, or waits for who does.
     - on_failure: told once when it stops for good (a bug in the projection, `ProjectionAhead`).
     """
 
@@ -113,10 +115,12 @@ class Projector:
         on_failure: Callable[[Exception], None] | None = None,
         max_queued_events: int = MAX_QUEUED_EVENTS,
         engine: AsyncEngine | None = None,
+        schema: Schema = make_schema,
     ) -> None:
         self.projection = projection
         self.engine = engine or open_engine(url)
         self._to_read = reading(self.engine)
+        self._schema = schema
         self._read_events = read_events
         self._on_failure = on_failure
         self._store = ProjectionStore(self.engine, projection, SEGMENT)
@@ -273,7 +277,7 @@ class Projector:
                         self.projection.name, self._mark, other.sequence, other.head
                     ) from None
                 except Exception as error:
-                    if not (is_away(error) or isinstance(error, LogUnavailable)):
+                    if not (is_away(error) or isinstance(error, LogUnavailable | SchemaBehind)):
                         raise
                     if self._stopping:
                         return
@@ -325,9 +329,7 @@ class Projector:
 
     async def _begin(self) -> None:
         if not self._migrated:
-            from services.kernel.migrations import upgrade_engine  # noqa: PLC0415  # slow to import
-
-            await upgrade_engine(self.engine, self.projection.migrations)
+            await self._schema(self.engine, self.projection.migrations)
             self._migrated = True
         self._batch = None
         await self._stop_reading()

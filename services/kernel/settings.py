@@ -59,6 +59,9 @@ class ServiceSettings(BaseSettings):
     share its tables. Empty: a SQLite file for each in the data folder."""
     database_password_file: Path | None = None
     """Holds the database user's password, where the URL does not."""
+    schema_by: Annotated[Literal["self", "job"], Field()] = "self"
+    """Who makes the database's tables and brings them up to date: every service by `self`, or a
+    `job` (`sabot projections migrate`), for which services wait."""
     token_file: Path | None = None
     """See services.kernel.tokens; needed by whoever serves calls."""
     shoe_key_file: Path | None = None

@@ -124,3 +124,34 @@ async def test_production_runs_as_rendered_and_is_rolled_under_load(tmp_path: Pa
 @pytest.mark.timeout(900)
 async def test_every_service_of_production_is_rolled_under_load(tmp_path: Path) -> None:
     await rolled_under_load(tmp_path, SERVICES)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_every_service_is_scaled_up_and_down_under_load(tmp_path: Path) -> None:
+    """A third replica takes part, the first two go, and one alone carries on until it is two
+    again: nobody hears of it but by a request that is sent once more."""
+    async with (
+        local_cell(tmp_path, PRODUCTION, f"{PRODUCTION}/new-cell") as cell,
+        crowd(cell, seed=13) as playing,
+    ):
+        await playing.rounds_go_on(1)
+        for service in SERVICES:
+            one = workload(cell.objects, service)
+            first, second = cell.of(service)
+            for old in (first, second):
+                fresh = cell.add(one)
+                await cell.start(fresh)
+                await cell.until(fresh, "readinessProbe")
+                assert len(cell.of(service)) == 3
+                assert await cell.remove(old) == 0
+                await playing.north.more_bets_on(1, WITHIN_S)
+            last, gone = cell.of(service)
+            assert await cell.remove(gone) == 0
+            await playing.north.more_bets_on(1, WITHIN_S)
+            again = cell.add(last.workload)
+            await cell.start(again)
+            await cell.until(again, "readinessProbe")
+        await playing.rounds_go_on(1)
+        await playing.rest()
+        await proven(cell, playing.partners)

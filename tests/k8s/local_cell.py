@@ -238,7 +238,7 @@ class LocalCell:
 
     async def job(self, one: Workload) -> int:
         """Run a Job to its end; its exit code."""
-        words = [*one.container["command"], *one.container["args"]]
+        words = [*one.container["command"], *one.container.get("args", [])]
         command = [self.local(word, None, one) for word in words]
         told = {name: self.local(value, None, one) for name, value in one.env.items()}
         return await self._run(command, told, self.folder / f"{one.name}.log")
@@ -309,6 +309,15 @@ class LocalCell:
             except grpc.aio.AioRpcError:
                 return False
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    async def waits_for_tables(self, pod: Pod) -> None:
+        """A service that is started before the tables are made says so, and lives."""
+        async with asyncio.timeout(START_S):
+            while "`sabot projections migrate` makes them" not in (pod.folder / "log").read_text():
+                assert pod.process is not None
+                assert pod.process.returncode is None
+                await asyncio.sleep(PROBE_PAUSE_S)
+        assert not await self._succeeds(pod, pod.workload.container["readinessProbe"])
 
     async def roll(self, name: str) -> list[int]:
         """Replace every replica of a service, one after the other, by a new pod that is ready
@@ -436,8 +445,13 @@ async def _started(cell: LocalCell, new_cell: str) -> AsyncIterator[None]:
         services = [pod for pod in cell.pods if pod.workload.is_service]
         for pod in services:
             await cell.start(pod)
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        for probe in ("startupProbe", "livenessProbe"):
             await asyncio.gather(*(cell.until(pod, probe) for pod in services))
+        for job in workloads(cell.objects):
+            if job.name == "migrations":
+                await asyncio.gather(*(cell.waits_for_tables(pod) for pod in services))
+                assert await cell.job(job) == 0
+        await asyncio.gather(*(cell.until(pod, "readinessProbe") for pod in services))
         yield
     finally:
         await cell.stop_all()

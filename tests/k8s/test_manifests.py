@@ -576,6 +576,17 @@ def test_projections_and_witnesses_are_where_the_database_s_operator_puts_it() -
     assert wanted + WITNESS_POOL * sum(wanted_of.values()) <= room - 10, "the operator keeps some"
 
 
+def test_a_job_makes_the_tables_for_which_services_wait() -> None:
+    objects = rendered(PRODUCTION)
+    job = workload(objects, "migrations")
+    assert job.container["command"][3:] == ["projections", "migrate"]
+    assert parsed(job) == {"as_json": False}
+    for one in services(objects):
+        assert one.env["SABOT_SCHEMA_BY"] == "job"
+        assert job.env.items() <= one.env.items(), "the same database and cell"
+    assert not any("SABOT_SCHEMA_BY" in one.env for one in services(rendered("base")))
+
+
 # ---- the stream --------------------------------------------------------------------------------
 
 
@@ -586,7 +597,7 @@ def parsed(job: Workload) -> dict[str, Any]:
     verb: Any = typer.main.get_command(app)
     for word in command[3:]:
         verb = verb.commands[word]
-    context: click.Context = verb.make_context(command[-1], list(job.container["args"]))
+    context: click.Context = verb.make_context(command[-1], list(job.container.get("args", [])))
     return context.params
 
 

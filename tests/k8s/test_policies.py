@@ -104,6 +104,7 @@ def wanted(objects: list[Object], production: bool) -> set[tuple[str, str, Door]
         edges |= {(service, "monitoring", Door(4317)) for service in SERVICES}
         edges |= {edge(job, "nats", "client") for job in NIGHTLY}
         edges |= {edge(service, "postgres", "postgresql") for service in SERVICES}
+        edges |= {edge("migrations", "postgres", "postgresql")}
         edges |= {edge("postgres", "postgres", port) for port in ("postgresql", "status")}
         edges.add(edge("database's operator", "postgres", "status"))
         # An instance of the database asks the API server, whose address is the cluster's.
