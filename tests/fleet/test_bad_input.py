@@ -123,6 +123,12 @@ def malformed(h: Hall) -> dict[str, Callable[[], Awaitable[tuple[grpc.StatusCode
         "a reason that is missing": (TABLES + "SuspendRound", suspend),
         "a reason that there is not": (TABLES + "SuspendRound", suspend_99),
         "a deposit of nothing": (WALLET + "Deposit", deposit),
+        "a deposit of 1.5": (WALLET + "Deposit", deposit.SerializeToString() + _field(3, fraction)),
+        "a withdrawal of 1.5": (
+            WALLET + "Withdraw",
+            wallets.WithdrawRequest(request_id=uuid7(), account_id="anna").SerializeToString()
+            + _field(3, fraction),
+        ),
         "a request id that is no UUIDv7": (
             WALLET + "Deposit",
             wallets.DepositRequest(request_id="1", account_id="anna", amount=money(1)),

@@ -188,6 +188,8 @@ async def test_money_in_and_out_that_cannot_be_is_refused(tmp_path: Path) -> Non
         assert told[0] == "INSUFFICIENT_FUNDS"
         nobody = wallets.DepositRequest(request_id=uuid7(), account_id="a9", amount=money(5))
         assert (await refusal(north.wallet.Deposit(nobody, **more)))[0] == "ACCOUNT_NOT_FOUND"
+        from_nobody = wallets.WithdrawRequest(request_id=uuid7(), account_id="a9", amount=money(5))
+        assert (await refusal(north.wallet.Withdraw(from_nobody, **more)))[0] == "ACCOUNT_NOT_FOUND"
         assert await north.balance("a1") == (1_000, 0)
         await here.ledger()
 
