@@ -21,9 +21,9 @@ def begin_anew(process: Process) -> None:
     """Let the newest behaviour stand in front of this process's first input of the service that
     takes the order, where the log is new then: where that service has never answered anything.
 
-    It goes with that input, not by itself: a log that nobody has used stays empty. If the process
-    dies before, the next one finds the log as new. Two that begin it at once both give the order:
-    the second one changes nothing."""
+    It goes with that input, in one entry, and not by itself. If the process dies before, the next
+    one finds the log as new. Two that begin it at once both give the order: the second one changes
+    nothing."""
 
     def order() -> events_pb2.ActivateBehaviour | None:
         state, newest = process.replica(ACTIVATES).state, process.known_behaviour

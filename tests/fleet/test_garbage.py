@@ -30,8 +30,8 @@ FAR = "127.0.0.1:1"
 
 DATA = ("--data", "{data}")
 NOTHING_TO_TAKE = {
-    "bench", "demo", "keys", "nats config", "nats secrets", "nats watch", "rng-report",
-    "rules list", "simulate", "streams apply", "streams diff", "up",
+    "bench", "demo", "keys", "nats config", "nats secrets", "nats watch", "projections migrate",
+    "rng-report", "rules list", "simulate", "streams apply", "streams diff", "up",
 }  # fmt: skip
 """Verbs that take numbers, names out of a list, and places to write to."""
 
