@@ -185,6 +185,42 @@ def test_faults_come_in_order() -> None:
     )
 
 
+def wrongly_paid(account: str, payout_minor: int) -> list[Message]:
+    """The round as a build wrote it that paid an account something else."""
+    facts = paid_round()
+    for fact in facts:
+        if isinstance(fact, settlement.BetsSettled) and fact.account_id == account:
+            bet = fact.bets[0]
+            bet.payout_minor, bet.profit_minor = payout_minor, payout_minor - bet.stake_minor
+            bet.outcome = settlement.OUTCOME_WON if payout_minor else settlement.OUTCOME_LOST
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("account", "paid", "difference"), [("a", 37_000, -1_000), ("a", 0, 36_000), ("b", 1, -1)]
+)
+def test_a_round_that_was_settled_wrongly_is_settled_again_to_the_same_result(
+    account: str, paid: int, difference: int
+) -> None:
+    facts = wrongly_paid(account, paid)
+    told = [
+        (one.account_id, one.payout_delta_minor)
+        for one in Recalling(facts, spin(17)).settle_again()
+        if isinstance(one, corrections.BetsCorrected)
+    ]
+    assert told == [(account, difference)]
+
+
+def test_what_an_older_build_told_less_of_is_no_difference() -> None:
+    facts = paid_round()
+    for fact in facts:
+        if isinstance(fact, settlement.BetsSettled):
+            fact.bets[0].line = "of an older build"
+    Recalling(facts, spin(17), dry=bytes(32)).recall().then(
+        rejected(Fault.CORRECTION_FAULT_NOTHING_TO_CORRECT)
+    )
+
+
 def test_blackjack_is_voided_but_not_settled_by_another_result() -> None:
     played = rules.Result(blackjack=rules.BlackjackResult(dealer_cards=["9S", "9D"]))
     facts = [

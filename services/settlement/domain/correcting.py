@@ -4,6 +4,9 @@ under the rules that stood in the round's `TableOpened` (rule INC-4), and the di
 The same function makes the dry run and the correction itself. What a dry run showed is bound by its
 digest: over the facts, the outcome, and every account's difference.
 
+A round may be settled again to the result that it has: where a build settled it wrongly, the
+differences are what it paid wrongly. Where it paid rightly there is nothing to correct.
+
 Blackjack is not settled by another result: bettors have acted on the cards that they were shown,
 and nobody can say what they would have done on others. Such a round can be voided.
 """
@@ -44,12 +47,13 @@ def fault_of(
     facts: Facts, version: int, outcome: table_corrections.CorrectedOutcome
 ) -> corrections.CorrectionFault.ValueType | None:
     """Why a round with these facts cannot come to `outcome`; None where it can. Order: facts that
-    are missing, the same outcome, a game that is only voided, a result that is none."""
+    are missing, an outcome that changes nothing, a game that is only voided, a result that is
+    none."""
     if not facts.count:
         return Fault.CORRECTION_FAULT_NOT_PAID
     if not facts.is_whole or facts.version + 1 != version or facts.rule_set is None:
         return Fault.CORRECTION_FAULT_FACTS_INCOMPLETE
-    if outcome == facts.outcome:
+    if outcome == facts.outcome and not _settled_otherwise(facts, outcome):
         return Fault.CORRECTION_FAULT_NOTHING_TO_CORRECT
     if outcome.voided:
         return None
@@ -60,6 +64,27 @@ def fault_of(
     except ResultUnusable:
         return Fault.CORRECTION_FAULT_BAD_RESULT
     return None
+
+
+def _settled_otherwise(facts: Facts, outcome: table_corrections.CorrectedOutcome) -> bool:
+    """Whether a build settled the outcome in force in another way than the rules do: some bet came
+    to something else. What older builds told less of, such as its pay line, is no such thing."""
+    if outcome.voided:
+        paying = None
+    elif facts.rule_set is None or facts.rule_set.game == rule_set_pb2.GAME_BLACKJACK:
+        return False
+    else:
+        paying = Paying("", facts.rule_set, outcome.result)
+    for who, account in facts.accounts.items():
+        found = _difference(who, account, paying)
+        for bet in () if found is None else found.bets:
+            if _amounts(bet.before) != _amounts(bet.after):
+                return True
+    return False
+
+
+def _amounts(bet: settlement.SettledBet) -> tuple[int, int, int, int]:
+    return bet.outcome, bet.profit_minor, bet.payout_minor, bet.commission_minor
 
 
 def differences(
