@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.message_factory import GetMessageClass
 
+from sabot.audit.v1 import contest_events_pb2 as audit_contests
 from sabot.audit.v1 import correction_events_pb2 as audit_corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.audit.v1 import significant_events_pb2 as audit_significant
@@ -34,7 +35,7 @@ def event_types() -> EventTypes:
     shoes = (shoe, shoe_floor)
     wallets = (wallet, wallet_seamless, wallet_corrections)
     others = (rules, settlement, settlement_corrections, audit, audit_corrections)
-    audits = (audit_significant,)
+    audits = (audit_significant, audit_contests)
     modules = (*tables, limits, protection, *wallets, *shoes, *others, *audits)
     return EventTypes(
         GetMessageClass(descriptor)

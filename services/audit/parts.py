@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sabot.audit.v1 import audit_service_pb2
 from services.audit.auditor import Auditor
+from services.audit.contesting import Contesting
 from services.audit.domain.core import CORE
 from services.audit.fact_checker import FactChecker
 from services.audit.ledger_check import LedgerCheck
@@ -37,13 +38,14 @@ OBSERVED = (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT)
 
 
 def parts(settings: ServiceSettings) -> Parts:
-    """Deciding everything again, snapshots, seals, facts that are looked up, and what is
-    significant."""
+    """Deciding everything again, snapshots, seals, facts that are looked up, settlements that
+    are contested, and what is significant."""
     snapshots = Snapshots(SnapshotFolder(settings.data / "snapshots"))
     signer = load_or_create_signer(settings.seal_key_file or settings.data / "seal_keys.json")
     check = LedgerCheck()
     sealer = Sealer(settings.cell, TreeFile(settings.data / "seals" / settings.name), signer)
     checker = FactChecker()
+    contesting = Contesting()
     notices = Notices(clock_us)
     index = SignificantIndex(settings.data / "significant" / settings.name)
     returns = Returns(settings.data / "returns" / f"{settings.name}.json")
@@ -60,10 +62,10 @@ def parts(settings: ServiceSettings) -> Parts:
         core=CORE,
         serve=serve,
         observed=OBSERVED,
-        shells=[sealer, checker, watchman],
+        shells=[sealer, checker, watchman, contesting],
         listeners=[sealer, check, index, returns],
         notices=notices,
-        background=[snapshots.run, checker.run],
+        background=[snapshots.run, checker.run, contesting.run],
         measure=lambda process, metrics: measure_audit(
             process, sealer, check, returns, len(OBSERVED), metrics
         ),

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 from google.protobuf.message import Message
 
 from sabot.audit.v1 import audit_service_pb2 as audits
+from sabot.audit.v1 import contest_events_pb2 as contests
 from sabot.audit.v1 import correction_events_pb2 as facts
 from sabot.audit.v1 import events_pb2 as audit_events
 from sabot.audit.v1 import significant_events_pb2 as significant
@@ -70,6 +71,7 @@ SIGNIFICANT: dict[type[Message], Kind] = {
     logs.InputFailed: audits.SIGNIFICANCE_INTEGRITY,
     logs.RetryInput: audits.SIGNIFICANCE_INTEGRITY,
     facts.FactsRefuted: audits.SIGNIFICANCE_INTEGRITY,
+    contests.SettlementContested: audits.SIGNIFICANCE_INTEGRITY,
     wallet.AccountBlocked: audits.SIGNIFICANCE_ACCOUNT,
     wallet.AccountUnblocked: audits.SIGNIFICANCE_ACCOUNT,
     wallet.AccountClosed: audits.SIGNIFICANCE_ACCOUNT,

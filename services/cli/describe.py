@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from sabot.audit.v1 import contest_events_pb2 as contests
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.log.v1 import events_pb2 as logs
 from sabot.rules.v1 import events_pb2 as rules
@@ -133,7 +134,7 @@ def describe(body: Message) -> str:
         case logs.InputFailed():
             return f"{body.input_type}: {body.error}"
         case _:
-            return fields_of(body)
+            return _contest(body) or fields_of(body)
 
 
 def fields_of(body: Message) -> str:
@@ -241,6 +242,20 @@ def _turn(body: rules.ActionCalled) -> str:
     if body.split_minor:
         told += f"; a split takes {body.split_minor}"
     return f"{told}; advice: {_enum(body, 'advice').lower()}"
+
+
+def _contest(body: Message) -> str:
+    """What the audit contests; empty where it is something else."""
+    if isinstance(body, contests.SettlementContested):
+        body = body.contest
+    if not isinstance(body, contests.ContestSettlement):
+        return ""
+    told = (
+        f"expected {_settled(bet.expected) if bet.HasField('expected') else 'nothing'}, "
+        f"recorded {_settled(bet.recorded) if bet.HasField('recorded') else 'nothing'}"
+        for bet in body.bets
+    )
+    return f"{body.account_id} at {_position(body.answer)}: {'; '.join(told)}"
 
 
 def _corrected(bet: settled_again.CorrectedBet) -> str:

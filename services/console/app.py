@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.console import (
     accounts_page,
     capsules_page,
+    corrections_page,
     finding,
     floor_page,
     health_page,
@@ -112,6 +113,7 @@ def routes() -> list[BaseRoute]:
         *returns_page.ROUTES,
         *health_page.ROUTES,
         *capsules_page.ROUTES,
+        *corrections_page.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static")),
         Mount("/third_party", StaticFiles(directory=HERE / "third_party")),
         Route("/health", _health),

@@ -18,7 +18,8 @@ from sabot.audit.v1 import audit_service_pb2 as audits
 from services.cli.describe import describe
 from services.console.accounts_page import books_balance
 from services.console.calls import NotDone
-from services.console.web import Visit, live, page
+from services.console.contested_shown import contests_shown, follow_contests
+from services.console.web import Visit, live, merged, page
 from services.kernel.log import LogUnavailable
 from services.kernel.tokens import Role
 
@@ -126,11 +127,17 @@ async def _facts(visit: Visit) -> dict[str, Any]:
 
 async def show(visit: Visit) -> Response:
     """The page."""
-    return visit.page("health.html", **await _facts(visit))
+    facts = await _facts(visit)
+    return visit.page("health.html", contested=contests_shown(visit), **facts)
 
 
 async def follow(visit: Visit) -> AsyncIterator[tuple[str, str]]:
-    """The same, again and again."""
+    """The same, again and again; what is contested, as it comes."""
+    async for part in merged(_again(visit), follow_contests(visit)):
+        yield part
+
+
+async def _again(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     while True:
         await asyncio.sleep(AGAIN_S)
         yield "health", visit.render("part_health.html", **await _facts(visit))

@@ -14,12 +14,15 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from sabot.audit.v1 import contest_events_pb2 as contested
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.settlement.v1 import events_pb2 as settlements
+from sabot.table.v1 import correction_events_pb2 as corrections
 from sabot.table.v1 import events_pb2 as tables
 from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.skim import Skimmed, SkimmedEntry, SkimReader
 from services.cli.statements import advance
+from services.console.contests import Contests
 from services.kernel.entry import EventTypes, first_head
 from services.kernel.log import Log, LogMessage
 from services.kernel.reader import ReaderState
@@ -98,6 +101,7 @@ class Kept:
     forgetful: bool = False
     """Whether rounds were left out of `rounds` since the log began, as there are too many."""
     tallies: Tallies = field(default_factory=Tallies)
+    contests: Contests = field(default_factory=Contests)
     seals: deque[SealNote] = field(default_factory=deque[SealNote])
     accounts: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
     """By partner, account ids, the first ones: for a list to choose from."""
@@ -141,6 +145,9 @@ class History:
             _name(tables.RoundSuspended): self._round_suspended,
             _name(settlements.BetsSettled): self._bets_settled,
             _name(audit.LogSealed): self._sealed,
+            _name(contested.SettlementContested): self._contested,
+            _name(corrections.ResultCorrected): self._result_corrected,
+            _name(corrections.CorrectionClosed): self._correction_closed,
         }
 
     @property
@@ -152,6 +159,11 @@ class History:
     def tallies(self) -> Tallies:
         """What became of bets."""
         return self.kept.tallies
+
+    @property
+    def contests(self) -> Contests:
+        """What the audit contests, and what corrected rounds have come to."""
+        return self.kept.contests
 
     @property
     def seals(self) -> deque[SealNote]:
@@ -298,12 +310,15 @@ class History:
         body = tables.RoundClosed.FromString(one.proto.body)
         self.tallies.over(body.round_id)
         self.actors.pop(body.round_id, None)
+        self.contests.closed(body.round_id, one.position.sequence)
         note = self.rounds.get(body.round_id)
         if note is not None:
             note.last = one.position.sequence
 
     def _round_voided(self, one: Skimmed) -> None:
-        note = self.rounds.get(tables.RoundVoided.FromString(one.proto.body).round_id)
+        round_id = tables.RoundVoided.FromString(one.proto.body).round_id
+        self.contests.voided(round_id, one.position.sequence)
+        note = self.rounds.get(round_id)
         if note is not None:
             note.voided = True
 
@@ -318,8 +333,23 @@ class History:
         note = self.rounds.get(str(getattr(body, "round_id", "")))
         if note is not None:
             note.corrected = True
-            if note.last:
-                note.last = max(note.last, one.position.sequence)
+            _longer(note, one)
+
+    def _contested(self, one: Skimmed) -> None:
+        body = contested.SettlementContested.FromString(one.proto.body)
+        self.contests.add(body, one.time_us)
+        note = self.rounds.get(body.round_id)
+        if note is not None:
+            _longer(note, one)
+
+    def _result_corrected(self, one: Skimmed) -> None:
+        self.contests.corrected(corrections.ResultCorrected.FromString(one.proto.body))
+        self._corrected(one)
+
+    def _correction_closed(self, one: Skimmed) -> None:
+        body = corrections.CorrectionClosed.FromString(one.proto.body)
+        self.contests.ended(body, one.position.sequence)
+        self._corrected(one)
 
     def _bets_settled(self, one: Skimmed) -> None:
         self.tallies.settled(settlements.BetsSettled.FromString(one.proto.body))
@@ -339,6 +369,12 @@ def thin(marks: deque[Mark]) -> None:
     last = max(2, len(marks) - FINE_MARKS)
     at = min(range(1, last), key=lambda one: marks[one + 1].sequence - marks[one - 1].sequence)
     del marks[at]
+
+
+def _longer(note: RoundNote, one: Skimmed) -> None:
+    """An event of a round that is over."""
+    if note.last:
+        note.last = max(note.last, one.position.sequence)
 
 
 def _name(body: type) -> str:

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from sabot.limits.v1 import limits_service_pb2 as limits
 from sabot.partner.v1 import partner_service_pb2 as partners
 from services.console.calls import Calls, NotDone
+from services.console.contested_shown import contests_shown, follow_contests
 from services.console.tables_shown import TableShown, round_shown, table_shown
 from services.console.web import Visit, live, merged, page
 
@@ -67,7 +68,8 @@ async def _rows(calls: Calls) -> list[Row]:
 
 async def show(visit: Visit) -> Response:
     """The page."""
-    return visit.page("lobby.html", rows=await _rows(visit.calls))
+    rows = await _rows(visit.calls)
+    return visit.page("lobby.html", rows=rows, contested=contests_shown(visit))
 
 
 async def follow(visit: Visit) -> AsyncIterator[tuple[str, str]]:
@@ -75,7 +77,8 @@ async def follow(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     calls = visit.calls
     tables = await all_tables(calls)
     ids = [one.spec.table_id for one in tables]
-    async for part in merged(_changes(visit, ids), *(_table(visit, one) for one in tables)):
+    changes = (_changes(visit, ids), follow_contests(visit))
+    async for part in merged(*changes, *(_table(visit, one) for one in tables)):
         yield part
 
 

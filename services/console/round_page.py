@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sabot.audit.v1 import audit_service_pb2 as audits
+from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.describe import describe
 from services.cli.inspect_state import PositionUnknown
 from services.cli.moments import parse_position, place
 from services.cli.playthrough import Playthrough, Shown, cards_of
 from services.cli.readable import readable_message
 from services.console.calls import Calls
+from services.console.contested_shown import contests_by_position, contests_shown
 from services.console.replayed import picture_at
 from services.console.web import Refusal, Visit, live, page
 from services.kernel.entry import canonical_headers
@@ -56,12 +58,19 @@ class Row:
     """(ledger account, before, after), minor units."""
     trace: str
     body: Any
+    contested: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """What the audit expected instead, account by account."""
 
 
-def rows_of(found: Playthrough) -> list[Row]:
-    """The timeline of a round."""
+def rows_of(
+    found: Playthrough, contested: Mapping[str, list[dict[str, Any]]] | None = None
+) -> list[Row]:
+    """The timeline of a round. `contested`: by position, what the audit contests there."""
     places = {one.event.position: number for number, one in enumerate(found.shown)}
-    return [_row(number, one, places) for number, one in enumerate(found.shown)]
+    rows = [_row(number, one, places) for number, one in enumerate(found.shown)]
+    for row in rows:
+        row.contested = (contested or {}).get(row.position, [])
+    return rows
 
 
 def _row(number: int, one: Shown, places: dict[Position, int]) -> Row:
@@ -109,7 +118,9 @@ def _facts(visit: Visit, found: Playthrough, round_id: str) -> dict[str, Any]:
     spec = found.governed_by.spec if found.governed_by is not None else None
     return {
         "round_id": round_id,
-        "rows": rows_of(found),
+        "rows": rows_of(found, contests_by_position(visit, round_id)),
+        "contested": contests_shown(visit, round_id),
+        "paid": any(isinstance(one.event.body, wallets.RoundPaid) for one in found.shown),
         "currency": currency_of(found),
         "table_id": spec.table_id if spec is not None else "",
         "rule_set": (
@@ -162,18 +173,22 @@ async def follow(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     """A round that runs: its timeline grows."""
     round_id = visit.path("round_id")
     archive = visit.desk.archive
-    known = -1
+    known = contested = -1
+    over = False
     while True:
         found = await archive.playthrough(round_id)
         facts = _facts(visit, found, round_id)
-        if len(found.shown) != known:
-            known = len(found.shown)
+        contests = archive.history.contests.version
+        if (len(found.shown), contests) != (known, contested):
+            known, contested = len(found.shown), contests
+            yield "contests", visit.render("part_contests.html", **facts)
             yield "timeline", visit.render("part_timeline.html", **facts)
             yield "scrubber", visit.render("part_scrubber.html", **facts, **_last(found))
             yield "picture", visit.render("part_picture.html", **_picture(found, known - 1))
-        if not facts["runs"]:
+        if not facts["runs"] and not over:
+            over = True
             yield "over", ""
-            await asyncio.sleep(3600)  # a stream that ends is opened again
+        # What is over may be contested or corrected yet; a stream that ends would be opened again.
         await asyncio.sleep(LOOK_EVERY_S)
 
 

@@ -43,6 +43,7 @@ NAV: tuple[tuple[Any, ...], ...] = (
     ("/money", "nav.money"),
     ("/returns", "nav.returns"),
     ("/health-of-fleet", "nav.health"),
+    ("/corrections", "nav.corrections"),
     ("/capsules", "nav.capsules", Role.SUPERVISOR, Role.AUDITOR),
 )
 """Pages that every page leads to: address, name, and the roles that they are for, if not for

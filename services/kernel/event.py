@@ -20,7 +20,8 @@ NEWEST_BEHAVIOUR = 2
 """The newest behaviour of this build, of every core in it: one that decides nothing in another way
 goes along all the same, since a behaviour is in force for all services at once.
 
-1: as it was in the beginning. 2: big work goes in smaller steps (`services.games.steps`)."""
+1: as it was in the beginning. 2: big work goes in smaller steps (`services.games.steps`), and a
+round that was settled wrongly is settled again to the result that it has."""
 
 
 class Position(NamedTuple):

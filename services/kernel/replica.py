@@ -58,6 +58,8 @@ class Diverged(Exception):
         position: Position,
         expected: entry_pb2.Event | None,
         recorded: entry_pb2.Event,
+        due: Sequence[entry_pb2.Event] = (),
+        told: Sequence[entry_pb2.Event] = (),
     ) -> None:
         super().__init__(
             f"{service}: the answer at {position} is {recorded.type} to "
@@ -68,6 +70,11 @@ class Diverged(Exception):
         self.position = position
         self.expected = expected
         self.recorded = recorded
+        self.due = due
+        """All answers that were decided here and not recorded yet, `expected` the first."""
+        self.told = told
+        """What else the entry records, `recorded` the first: whoever folds the service's record
+        anew takes all of it as it stands, so this is the only place where it is compared."""
 
 
 class BehaviourUnknown(Exception):
@@ -358,7 +365,11 @@ class Replica(Generic[S]):
         for event, recorded in zip(entry.events, entry.protos, strict=True):
             expected = pending[0].proto if pending else None
             if expected is None or not same_answer(expected, recorded):
-                raise Diverged(self.core.service, event.position, expected, recorded)
+                at = event.position.index
+                due = [one.proto for one in pending]
+                raise Diverged(
+                    self.core.service, event.position, expected, recorded, due, entry.protos[at:]
+                )
             pending.popleft()
             self.answers_compared += 1
             if self._sent:

@@ -207,6 +207,7 @@ AlarmKind = Literal[
     "movements_overdue",
     "process_stopped",
     "projection_stopped",
+    "settlement_contested",
     "shell_cannot",
     "snapshot_unknown",
     "snapshot_unusable",

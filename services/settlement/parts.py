@@ -28,7 +28,12 @@ def parts(settings: ServiceSettings) -> Parts:
         queries = SqlSettlementQueries(projector)
         recaller.facts_of = queries.facts_at
         service = settlement_service_pb2.DESCRIPTOR.services_by_name["SettlementService"]
-        return [(service, SettlementServicer(queries, lambda: process.position))]
+        return [
+            (
+                service,
+                SettlementServicer(queries, lambda: process.position, lambda: process.behaviour),
+            )
+        ]
 
     return Parts(
         core=CORE,

@@ -11,6 +11,7 @@ from sabot.table.v1.events_pb2 import RoundOpened
 from services.games.told_results import completed
 from services.kernel.call import PAGE_BYTES
 from services.kernel.errors import Reason, Refused
+from services.kernel.event import NEWEST_BEHAVIOUR
 from services.refusals.corrections import BAD_RESULT, FAULTS
 from services.refusals.table import NOT_CORRECTABLE
 from services.settlement.domain.correcting import differences, dry_run_digest, fault_of
@@ -41,9 +42,10 @@ def preview(
     facts: Sequence[Fact],
     first: int,
     limit: int,
+    behaviour: int = NEWEST_BEHAVIOUR,
 ) -> tuple[settlements.PreviewCorrectionResponse, bool]:
     """The response, with differences from number `first` on, `limit` at most and as many as one
-    message holds; and whether more are left. Raises Refused."""
+    message holds; and whether more are left. `behaviour`: in force. Raises Refused."""
     found = folded(round_id, facts)
     table_id = table_of(facts)
     named = {"round_id": round_id, "table_id": table_id}
@@ -54,7 +56,7 @@ def preview(
             raise Refused(BAD_RESULT, named)
         outcome = table_corrections.CorrectedOutcome(result=result)
     version = found.version + 1
-    fault = fault_of(found, version, outcome)
+    fault = fault_of(found, version, outcome, behaviour)
     if fault is not None:
         raise Refused(_reason(fault), named)
     response = settlements.PreviewCorrectionResponse(

@@ -17,7 +17,7 @@ from services.kernel.call import (
     seal_token,
 )
 from services.kernel.errors import PAGE_TOKEN_INVALID, Refused
-from services.kernel.event import Position
+from services.kernel.event import NEWEST_BEHAVIOUR, Position
 from services.kernel.tokens import Role
 from services.refusals.table import ROUND_NOT_FOUND
 from services.settlement.previewing import preview
@@ -34,10 +34,17 @@ LAG_S = 1.0
 class SettlementServicer:
     """Partners see their own accounts; operators see all."""
 
-    def __init__(self, queries: SettlementQueries, head: Callable[[], Position]) -> None:
+    def __init__(
+        self,
+        queries: SettlementQueries,
+        head: Callable[[], Position],
+        behaviour: Callable[[], int] = lambda: NEWEST_BEHAVIOUR,
+    ) -> None:
         self._queries = queries
         self._head = head
         """How far this process has read the log."""
+        self._behaviour = behaviour
+        """Which one is in force there."""
 
     @rpc(partners=True, roles=EVERY_ROLE)
     async def get_settlement(
@@ -91,7 +98,13 @@ class SettlementServicer:
         limit = request.page_size or DIFFERENCES_PAGE
         # It is worked out in a thread: a round of ten thousand bets takes a good part of a second.
         response, left = await asyncio.to_thread(
-            preview, request.round_id, request.outcome, facts, first, limit
+            preview,
+            request.round_id,
+            request.outcome,
+            facts,
+            first,
+            limit,
+            self._behaviour(),
         )
         response.position.CopyFrom(position_message(position))
         if left:

@@ -45,6 +45,8 @@ ELSEWHERE: dict[str, str] = {
     "sabot.audit.v1.ReadsNoted": NOTED,
     "sabot.audit.v1.SetThresholds": NOTED,
     "sabot.audit.v1.ThresholdsSet": NOTED,
+    "sabot.audit.v1.ContestSettlement": NOTED,
+    "sabot.audit.v1.SettlementContested": NOTED,
     "sabot.table.v1.SetSwitch": LIMITS,
     "sabot.table.v1.SwitchSet": LIMITS,
     "sabot.limits.v1.AccountDescribed": LIMITS,

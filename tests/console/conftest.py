@@ -191,6 +191,11 @@ def known() -> dict[str, Any]:
 @pytest.fixture
 def visit(browser: Browser, demo: Demo, known: dict[str, Any]) -> Visit:
     """Opens a browser of its own for somebody. `afresh`: with a session of its own too."""
+    return visiting(browser, demo, known)
+
+
+def visiting(browser: Browser, demo: Demo, known: dict[str, Any]) -> Visit:
+    """The same, of any console."""
 
     @contextmanager
     def opened(

@@ -211,6 +211,15 @@ def test_a_round_that_was_settled_wrongly_is_settled_again_to_the_same_result(
     assert told == [(account, difference)]
 
 
+def test_before_the_second_behaviour_the_same_result_was_never_settled_again() -> None:
+    one = Recalling(wrongly_paid("a", 0), spin(17))
+    for number, fact in enumerate(one.facts, start=1):
+        one.game.given(one.step(number, [fact]))
+    one.game.when(by(one.end(), partner="", behaviour=1)).then(
+        rejected(Fault.CORRECTION_FAULT_NOTHING_TO_CORRECT)
+    )
+
+
 def test_what_an_older_build_told_less_of_is_no_difference() -> None:
     facts = paid_round()
     for fact in facts:

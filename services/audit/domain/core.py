@@ -1,6 +1,7 @@
 """Audit's own core: which signed head of the log is the newest, whether recalled facts are what the
-log says (see `facts.py`), and what is significant (see `significant.py`). Snapshots and acceptances
-are inputs that the kernel notes; there is nothing to decide about them.
+log says (see `facts.py`), what is significant (see `significant.py`), and which settlements are
+contested (see `contested.py`). Snapshots and acceptances are inputs that the kernel notes; there is
+nothing to decide about them.
 
 A seal is believed for no more than its place in the log: whoever reads it checks its root, its
 chain hash and its signature against the log itself.
@@ -13,6 +14,7 @@ from typing import assert_never, cast
 
 from google.protobuf.message import Message
 
+from sabot.audit.v1 import contest_events_pb2 as contests
 from sabot.audit.v1 import correction_events_pb2 as corrections
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.audit.v1 import significant_events_pb2 as significant
@@ -20,6 +22,7 @@ from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import correction_events_pb2 as settlement
 from sabot.settlement.v1 import events_pb2 as settlements
 from services.audit.domain.attestations import answer_attestation, take_attestation
+from services.audit.domain.contested import contest, keep
 from services.audit.domain.facts import FactsAsked, answer_facts, asked_by
 from services.audit.domain.significant import (
     Significance,
@@ -48,6 +51,8 @@ class AuditState:
     significance: Significance = field(default_factory=Significance)
     attested: dict[str, log.Attest] = field(default_factory=dict[str, log.Attest])
     """By process, what it attested last."""
+    contested: dict[str, int] = field(default_factory=dict[str, int])
+    """Settlements that are contested, by `contested.key_of`; since when, log time."""
 
 
 Folded = (
@@ -59,6 +64,7 @@ Folded = (
     | significant.NoteEvents
     | log.NoteCalls
     | log.Attest
+    | contests.ContestSettlement
 )
 Answered = (
     audit.LogSealed
@@ -70,6 +76,7 @@ Answered = (
     | significant.ReadsNoted
     | audit.AttestationTaken
     | audit.AttestationChanged
+    | contests.SettlementContested
     | log.InputIgnored
 )
 FOLDS: frozenset[type[Message]] = frozenset(Folded.__args__)
@@ -97,6 +104,10 @@ def evolve(state: AuditState, event: Event) -> None:
         case audit.SealLog() | corrections.ConfirmFacts() | log.InputIgnored():
             pass
         case significant.SetThresholds() | significant.NoteEvents() | log.NoteCalls():
+            pass
+        case contests.SettlementContested():
+            keep(state.contested, body, event.time_us)
+        case contests.ContestSettlement():
             pass
         case significant.EventsNoted() | significant.ReadsNoted():
             pass
@@ -131,6 +142,8 @@ def decide(state: AuditState, event: Event) -> Answers:
             return [noted_calls(body)]
         case log.Attest():
             return answer_attestation(state.attested, body)
+        case contests.ContestSettlement():
+            return [contest(state.contested, body)]
         case _:
             assert_never(body)
 
@@ -166,7 +179,7 @@ def _ignored(reason: log.IgnoredReason.ValueType) -> log.InputIgnored:
 
 CORE: Core[AuditState] = Core(
     service="audit",
-    schema=5,
+    schema=6,
     behaviour=NEWEST_BEHAVIOUR,
     state_type=AuditState,
     initial=AuditState,

@@ -24,11 +24,13 @@ from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import correction_events_pb2 as table_corrections
 from services.games.bets import ResultUnusable
 from services.games.registry import judging
-from services.kernel.event import InvariantViolated
+from services.kernel.event import NEWEST_BEHAVIOUR, InvariantViolated
 from services.settlement.domain.facts import Facts, SettledAccount
 from services.settlement.domain.paying import Paying
 
 Fault = corrections.CorrectionFault
+SETTLES_AGAIN = 2
+"""The behaviour from which on a round may be settled again to the result that it has."""
 
 
 class AccountDifference(NamedTuple):
@@ -44,16 +46,21 @@ class AccountDifference(NamedTuple):
 
 
 def fault_of(
-    facts: Facts, version: int, outcome: table_corrections.CorrectedOutcome
+    facts: Facts,
+    version: int,
+    outcome: table_corrections.CorrectedOutcome,
+    behaviour: int = NEWEST_BEHAVIOUR,
 ) -> corrections.CorrectionFault.ValueType | None:
     """Why a round with these facts cannot come to `outcome`; None where it can. Order: facts that
     are missing, an outcome that changes nothing, a game that is only voided, a result that is
-    none."""
+    none. `behaviour`: in force; before the second the same outcome was never settled again."""
     if not facts.count:
         return Fault.CORRECTION_FAULT_NOT_PAID
     if not facts.is_whole or facts.version + 1 != version or facts.rule_set is None:
         return Fault.CORRECTION_FAULT_FACTS_INCOMPLETE
-    if outcome == facts.outcome and not _settled_otherwise(facts, outcome):
+    if outcome == facts.outcome and (
+        behaviour < SETTLES_AGAIN or not _settled_otherwise(facts, outcome)
+    ):
         return Fault.CORRECTION_FAULT_NOTHING_TO_CORRECT
     if outcome.voided:
         return None

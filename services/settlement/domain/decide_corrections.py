@@ -40,7 +40,7 @@ def decide_recall(
         return (log.InputIgnored(reason=reason),)
     if recall.is_recalled:
         return (log.InputIgnored(reason=log.IGNORED_REASON_ALREADY_DONE),)
-    fault = _fault(recall, body)
+    fault = _fault(recall, body, event.behaviour)
     named = {
         "correction_id": body.correction_id,
         "table_id": recall.table_id,
@@ -62,14 +62,14 @@ def decide_recall(
 
 
 def _fault(
-    recall: Recall, body: corrections.EndRecall
+    recall: Recall, body: corrections.EndRecall, behaviour: int
 ) -> corrections.CorrectionFault.ValueType | None:
     facts = recall.facts
     if not facts.count and not body.count:
         return Fault.CORRECTION_FAULT_NOT_PAID
     if (body.count, body.digest) != (facts.count, facts.digest):
         return Fault.CORRECTION_FAULT_DIGEST_DIFFERS
-    fault = fault_of(facts, recall.version, recall.outcome)
+    fault = fault_of(facts, recall.version, recall.outcome, behaviour)
     if fault is not None:
         return fault
     if dry_run_digest(facts, recall.round_id, recall.outcome) != recall.dry_run:
