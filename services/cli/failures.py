@@ -8,6 +8,8 @@ from services.cli.backup import BackupRefused, RestoreCut
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import CapsuleRefused
 from services.cli.console_child import ConsoleNotStarted
+from services.cli.drill import DrillFailed
+from services.cli.drill_rules import CannotEvaluate
 from services.cli.find import NothingFound
 from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
@@ -66,6 +68,8 @@ EXPECTED = (
     NotAcceptable,
     NotReady,
     NotTold,
+    DrillFailed,
+    CannotEvaluate,
     NothingToKeep,
     NothingFound,
     NothingToProve,

@@ -17,6 +17,7 @@ from services.cli import (
     certify_command,
     console_command,
     correct_command,
+    drill_command,
     export_command,
     incidents,
     ledger_command,
@@ -93,6 +94,7 @@ behaviour_command.register(app)
 switch_command.register(app)
 significant_command.register(app)
 attest_command.register(app)
+drill_command.register(app)
 
 
 # ---- the fleet ---------------------------------------------------------------------------------

@@ -141,12 +141,13 @@ async def split_fleet(
     *,
     restart: bool = True,
     logs: Path | None = None,
+    metrics: bool = False,
 ) -> AsyncIterator[SplitFleet]:
     """The fleet over an embedded server; see `split_services`."""
     async with embedded_log(data, CELL, services=SERVICES) as server:
         servers = LogServers.embedded(server)
         async with split_services(
-            data, servers, port, replicas, restart=restart, logs=logs
+            data, servers, port, replicas, restart=restart, logs=logs, metrics=metrics
         ) as fleet:
             fleet.embedded = server
             yield fleet
@@ -161,17 +162,21 @@ async def split_services(
     *,
     restart: bool = True,
     logs: Path | None = None,
+    metrics: bool = False,
 ) -> AsyncIterator[SplitFleet]:
     """`replicas` of each service in processes of their own, over a folder; stopped at the end.
 
     With `restart`, a process that ends by itself is started again. `logs`: a folder for what each
-    of them logs."""
+    of them logs. With `metrics`, each serves them at a port of its own."""
     token_file, tokens = prepare_tokens(data)
     Tokens(token_file)
     fleet = SplitFleet(data, servers, tokens)
     names = _names(replicas)
-    with HeldPorts(len(names)) as held:  # a process that is started again has its own again
-        ports = list(held.numbers)
+    with HeldPorts(
+        len(names) * (1 + metrics)
+    ) as held:  # a process that is started again has its own again
+        ports = list(held.numbers[: len(names)])
+        told_at = held.numbers[len(names) :] or ports
         if port:
             ports[0] = port
         behind = {
@@ -182,7 +187,7 @@ async def split_services(
             )
             for wanted in ("wallet", "limits")
         }
-        for (service, name), at in zip(names, ports, strict=True):
+        for (service, name), at, metrics_at in zip(names, ports, told_at, strict=True):
             environment = {
                 **os.environ,
                 **_environment(data, servers, service, name, at, token_file),
@@ -190,6 +195,8 @@ async def split_services(
                 "SABOT_WALLET_ADDRESS": f"ipv4:{behind['wallet']}",
                 "SABOT_LIMITS_ADDRESS": f"ipv4:{behind['limits']}",
             }
+            if metrics:
+                environment["SABOT_METRICS_PORT"] = str(metrics_at)
             log_path = logs / f"{name}.log" if logs else None
             fleet.children.append(Child(service, name, at, environment, log_path))
         try:

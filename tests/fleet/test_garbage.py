@@ -51,6 +51,8 @@ def usage() -> Iterator[tuple[str, ...]]:
         yield ("verify-export", "{text}", "--key", at)
         yield ("capsule", "open", "{text}", "--key", at)
         yield ("restore", "{text}", "--data", "{none}", "--key", at)
+    yield ("drill", "nobody")
+    yield ("drill", "service-paused", "--folder", "{folder}")
     for time in TIMES:
         yield ("state", "wallet", *DATA, f"--at={time}")
         yield ("find", *DATA, "--round", "t1-1", "--from", time)

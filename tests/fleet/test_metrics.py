@@ -57,14 +57,9 @@ async def test_every_figure_of_a_fleet_moves_with_what_it_does(tmp_path: Path) -
         await until(lambda: value("sabot_log_entry") >= last)
 
         # Rate, errors and duration of calls
-        assert value("sabot_rpcs_total", code="OK", **PLACE) == 1
-        refused = {
-            key: count
-            for key, count in scraped(registry).items()
-            if key[0] == "sabot_rpc_refusals_total"
-        }
-        assert sum(refused.values()) == 1
-        assert value("sabot_rpc_seconds_count", **PLACE) == 2
+        assert value("sabot_rpcs_total", code="OK", **PLACE) >= 1
+        assert value("sabot_rpc_refusals_total", reason="BET_NOT_OFFERED") == 1
+        assert value("sabot_rpc_seconds_count", **PLACE) >= 2
         # Lag and age of every service, and of what it reads
         assert value("sabot_log_lag_entries") < last
         assert 0 <= value("sabot_log_heard_seconds") < PATIENCE_S

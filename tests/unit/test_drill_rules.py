@@ -1,0 +1,69 @@
+"""Drills judge by the rules' own expressions: as Prometheus would, and by no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.cli.drill import DRILLS, RULES
+from services.cli.drill_rules import CannotEvaluate, Samples, Vector, evaluate, read_rule
+
+KILLED = read_rule(RULES, "AlarmLogStrained").expression
+
+
+def scraped(*texts: tuple[float, str]) -> Samples:
+    samples = Samples()
+    for now, text in texts:
+        samples.add(text, now, job="sabot", instance="a")
+    return samples
+
+
+def values(found: Vector) -> list[float]:
+    return sorted(found.values())
+
+
+def counter(value: int) -> str:
+    return f"""# HELP sabot_alarms_total What.
+# TYPE sabot_alarms_total counter
+sabot_alarms_total{{kind="log_strained"}} {value}.0
+sabot_alarms_total{{kind="log_weak"}} 7.0
+"""
+
+
+@pytest.mark.parametrize("name", DRILLS)
+def test_every_drill_names_an_alert_of_the_rules_that_it_can_judge(name: str) -> None:
+    rule = read_rule(RULES, DRILLS[name].alert)
+    assert evaluate(rule.expression, Samples(), 0.0) == {}
+    assert (RULES.parents[2] / rule.runbook).is_file()
+
+
+def test_gauges_are_compared() -> None:
+    samples = scraped((0.0, "sabot_ready 1.0\nsabot_clock_offset_seconds -3.5\n"))
+    assert values(evaluate("sabot_ready == 0", samples, 1.0)) == []
+    assert values(evaluate("sabot_ready == 1", samples, 1.0)) == [1.0]
+    assert values(evaluate("abs(sabot_clock_offset_seconds) > 0.5", samples, 1.0)) == [3.5]
+    assert values(evaluate('sabot_ready{instance="b"} == 1', samples, 1.0)) == []
+    assert values(evaluate("sabot_ready == 1", samples, 400.0)) == [], "nothing was heard of it"
+
+
+def test_a_counter_that_grew_or_was_not_there_before_alarms() -> None:
+    still = scraped((0.0, counter(2)), (700.0, counter(2)))
+    assert evaluate(KILLED, still, 700.0) == {}
+    assert values(evaluate(KILLED, scraped((690.0, counter(0)), (700.0, counter(1))), 700.0)) == [1]
+    assert values(evaluate(KILLED, scraped((700.0, counter(3))), 700.0)) == [3]
+    begun_anew = scraped((690.0, counter(5)), (695.0, counter(0)), (700.0, counter(1)))
+    assert values(evaluate(KILLED, begun_anew, 700.0)) == [1]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "rate(sabot_rpcs_total[5m]) > 0",
+        'sabot_rpcs_total{code=~"A|B"} > 0',
+        "sabot_ready + sabot_ready > 0",
+        "sabot_ready[5m] > 0",
+        "max by (job) (sabot_ready) > 0",
+    ],
+)
+def test_what_is_not_known_here_is_refused(expression: str) -> None:
+    with pytest.raises(CannotEvaluate):
+        evaluate(expression, scraped((0.0, "sabot_ready 1.0\n")), 0.0)
