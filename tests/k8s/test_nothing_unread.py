@@ -18,12 +18,14 @@ from tests.k8s.manifests import (
     workload,
     workloads,
 )
+from tests.k8s.test_manifests import PRODUCTION, VARIABLES
 
-PRODUCTION = "overlays/production"
 COMMAND = ["python", "-m", "services.cli"]
 """Begins what is told everything by arguments, which `parsed` of test_manifests reads."""
 OF_OPENSSL = {"SSL_CERT_FILE"}
 """What the library itself reads: whom it trusts."""
+READS_SETTINGS = {("projections", "migrate")}
+"""Verbs that read what a service reads."""
 SERVER_PROBES = {
     # The server alone: while it waits for the others, or reads a long log, it is well.
     "startupProbe": "/healthz?js-server-only=true",
@@ -51,7 +53,8 @@ def _of_pod(one: Workload) -> Iterator[str]:
     for each in containers:
         name = f"{one.name}/{each.container['name']}"
         by_arguments = each.container["command"][:3] == COMMAND
-        unknown = sorted(each.env.keys() - OF_OPENSSL)
+        as_a_service = tuple(each.container["command"][3:]) in READS_SETTINGS
+        unknown = sorted(each.env.keys() - OF_OPENSSL - (VARIABLES if as_a_service else set()))
         if by_arguments and unknown:
             yield f"{name} is told by its arguments and reads no {unknown}"
         if not by_arguments and each.container.get("args"):
