@@ -33,7 +33,7 @@ NOTHING_TO_TAKE = {
     "bench", "demo", "keys", "nats config", "nats secrets", "nats watch", "projections migrate",
     "rng-report", "rules list", "simulate", "streams apply", "streams diff", "up",
 }  # fmt: skip
-"""Verbs that take numbers, names out of a list, and places to write to."""
+"""Verbs that take nothing, numbers, names out of a list, and places to write to."""
 
 
 def usage() -> Iterator[tuple[str, ...]]:
