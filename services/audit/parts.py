@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sabot.audit.v1 import audit_service_pb2
+from services.audit.accepting import Accepting
 from services.audit.auditor import Auditor
 from services.audit.contesting import Contesting
 from services.audit.domain.core import CORE
@@ -56,7 +57,9 @@ def parts(settings: ServiceSettings) -> Parts:
         service = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"]
         seals = Seals(process, sealer.tree)
         events = SignificantEvents(index, lambda: process.log, process)
-        return [(service, AuditServicer(Auditor(process, check), seals, events, notices))]
+        accepting = Accepting(sealer.tree.head, lambda: process.log, process)
+        audit = Auditor(process, check)
+        return [(service, AuditServicer(audit, seals, events, notices, accepting))]
 
     return Parts(
         core=CORE,

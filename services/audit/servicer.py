@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sabot.audit.v1 import audit_service_pb2 as audits
 from sabot.audit.v1 import significant_events_pb2 as significant
+from services.audit.accepting import Accepting
 from services.audit.seals import Seals
 from services.audit.significant_list import SignificantEvents
 from services.kernel.call import EVERY_ROLE, Call, rpc
@@ -28,12 +29,18 @@ class AuditServicer:
     bets in them. Seals and proofs are hashes, and for everyone."""
 
     def __init__(
-        self, audit: AuditReport, seals: Seals, events: SignificantEvents, notices: Notices
+        self,
+        audit: AuditReport,
+        seals: Seals,
+        events: SignificantEvents,
+        notices: Notices,
+        accepting: Accepting,
     ) -> None:
         self._audit = audit
         self._seals = seals
         self._significant = events
         self._notices = notices
+        self._accepting = accepting
 
     @rpc(roles=(Role.AUDITOR,))
     async def get_audit(
@@ -97,12 +104,21 @@ class AuditServicer:
         )
         return audits.NoteSeenResponse()
 
+<<<<<<< HEAD
     @rpc(roles=(Role.AUDITOR,))
     async def ask_attestation(
         self, request: audits.AskAttestationRequest, call: Call
     ) -> audits.AskAttestationResponse:
         """Have every process attest."""
         return await self._significant.ask_attestation(request, call)
+=======
+    @rpc(roles=(Role.SUPERVISOR,))
+    async def accept_difference(
+        self, request: audits.AcceptDifferenceRequest, call: Call
+    ) -> audits.AcceptDifferenceResponse:
+        """An answer that does not follow, accepted on purpose."""
+        return await self._accepting.accept(request, call)
+>>>>>>> 502f3da (AuditService.AcceptDifference: a supervisor accepts a difference of a running fleet's log)
 
     def _check(self, within: int, size: int) -> None:
         if within > size:

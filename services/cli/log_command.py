@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from services.cli.commands import DATA, EXIT_CODES, AsJson, Data, dump, run
+
+if TYPE_CHECKING:
+    from services.kernel.event import Position
 
 log_app = typer.Typer(
     help="The log itself: its head, and what an operator accepts of it.",
@@ -48,6 +51,19 @@ def accept(
         str,
         typer.Option(metavar="POSITION", help="Let one answer stand that does not follow."),
     ] = "",
+    address: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="With --difference: a running fleet is told."),
+    ] = "",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="With --address: a supervisor's token, or several by actor; else tokens.json of "
+            "the data folder.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a log that is shorter than, or differs from, what was witnessed.
@@ -57,14 +73,22 @@ def accept(
     of it at the next start. What the lost entries held is gone for good: look for a copy first.
 
     With --difference, proofs count the answer at that position apart from now on. Accept it once it
-    is known why it does not follow, and what it did is made good.
+    is known why it does not follow, and what it did is made good. With --address a running fleet
+    has its log say so at once; --operator is then whose token of several is used.
     """
+    if (address or token_file is not None) and not (address and difference):
+        raise typer.BadParameter("goes with --difference", param_hint="--address")
     if difference:
         if head or entry:
             raise typer.BadParameter("goes by itself", param_hint="--difference")
         if not reason.strip():
             raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
-        run(_accept_difference(data, difference, reason, operator, as_json))
+        at = _answer(difference)
+        if address:
+            tokens = token_file or data / "tokens.json"
+            run(_ask_to_accept(address, tokens, operator or "sam", at, reason, as_json))
+        else:
+            run(_accept_difference(data, at, reason, operator, as_json))
         return
     if head and not reason.strip():
         raise typer.BadParameter("give a reason: it goes into the log", param_hint="--reason")
@@ -86,10 +110,7 @@ async def _print_head(data: Path, at: int | None, as_json: bool) -> None:
         print(found)
 
 
-async def _accept_difference(
-    data: Path, text: str, reason: str, operator: str, as_json: bool
-) -> None:
-    from services.cli.acceptance import accept_difference
+def _answer(text: str) -> Position:
     from services.cli.moments import parse_position
     from services.kernel.reader import END_OF_ENTRY
 
@@ -99,11 +120,32 @@ async def _accept_difference(
         raise typer.BadParameter(str(error), param_hint="--difference") from None
     if at.index == END_OF_ENTRY:
         raise typer.BadParameter("name one answer, such as 1/123/0", param_hint="--difference")
+    return at
+
+
+async def _accept_difference(
+    data: Path, at: Position, reason: str, operator: str, as_json: bool
+) -> None:
+    from services.cli.acceptance import accept_difference
+
     head = await accept_difference(data, at, reason, operator)
     if as_json:
         dump({"difference": str(at), "head": str(head), "accepted": True})
     else:
         print(f"accepted: the answer at {at} stands; the log tells of it at the next start")
+
+
+async def _ask_to_accept(
+    address: str, tokens: Path, operator: str, at: Position, reason: str, as_json: bool
+) -> None:
+    from services.cli.odds_live import token_of
+    from services.cli.significant import Client
+
+    told = await Client(address, token_of(tokens, operator)).accept_difference(at, reason)
+    if as_json:
+        dump({"difference": str(at), "told_at": str(told), "accepted": True})
+    else:
+        print(f"accepted: the answer at {at} stands, as the log tells at {told}")
 
 
 async def _accept(

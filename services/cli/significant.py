@@ -15,7 +15,8 @@ from services.cli.moments import written
 from services.cli.odds_live import NotTold
 from services.cli.readable import readable_message
 from services.events import event_types
-from services.kernel.entry import NotUnderstood
+from services.kernel.entry import NotUnderstood, position_of, position_proto
+from services.kernel.event import Position
 
 CALL_S = 30.0
 PAGE = 500
@@ -67,6 +68,7 @@ class Client:
             except grpc.aio.AioRpcError as error:
                 raise NotTold(f"{error.code().name}: {error.details()}") from error
 
+<<<<<<< HEAD
     async def ask_attestation(self, reason: str) -> str:
         """Have every process attest; the position of the order. Raises NotTold."""
         request = audits.AskAttestationRequest(reason=reason)
@@ -78,6 +80,19 @@ class Client:
                 raise NotTold(f"{error.code().name}: {error.details()}") from error
         at = told.position
         return f"{at.segment}/{at.sequence}/{at.index}"
+=======
+    async def accept_difference(self, at: Position, reason: str) -> Position:
+        """Let a recorded answer stand that does not follow; where the log says so. Raises
+        NotTold."""
+        request = audits.AcceptDifferenceRequest(position=position_proto(at), reason=reason)
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
+            try:
+                told = await stub.AcceptDifference(request, **self._options)
+            except grpc.aio.AioRpcError as error:
+                raise NotTold(f"{error.code().name}: {error.details()}") from error
+        return position_of(told.position)
+>>>>>>> 502f3da (AuditService.AcceptDifference: a supervisor accepts a difference of a running fleet's log)
 
     @property
     def _options(self) -> dict[str, Any]:

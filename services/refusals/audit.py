@@ -23,6 +23,13 @@ NO_SUCH_PROOF = Reason(
     "Entry {within} is not among the first {size}.",
     "L'entrée {within} n'est pas parmi les {size} premières.",
 )
+ANSWER_NOT_FOUND = Reason(
+    "ANSWER_NOT_FOUND",
+    _Code.NOT_FOUND,
+    Retry.NEVER,
+    "The log has no answer at {position}.",
+    "Le journal n'a pas de réponse en {position}.",
+)
 TOO_MANY_THRESHOLDS = Reason(
     "TOO_MANY_THRESHOLDS",
     _Code.RESOURCE_EXHAUSTED,
@@ -31,4 +38,4 @@ TOO_MANY_THRESHOLDS = Reason(
     "Il y a des seuils pour autant de tables et de devises qu'il peut y en avoir.",
 )
 
-REASONS = (NOT_SEALED, NO_SUCH_PROOF, TOO_MANY_THRESHOLDS)
+REASONS = (ANSWER_NOT_FOUND, NOT_SEALED, NO_SUCH_PROOF, TOO_MANY_THRESHOLDS)

@@ -79,6 +79,7 @@ METHODS = [
 ROLES_NAMED = {
     "ListSignificantEvents": {Role.AUDITOR},
     "SetThresholds": {Role.SUPERVISOR},
+    "AcceptDifference": {Role.SUPERVISOR},
     "OpenTable": {Role.SUPERVISOR},
     "CloseTable": {Role.SUPERVISOR},
     "OpenRound": {Role.DEALER, Role.SUPERVISOR},

@@ -237,6 +237,49 @@ def test_a_running_fleet_is_asked_through_its_server(stopped: Path, tmp_path: Pa
     assert sabot("capsule", "open", file).exit_code == 0
 
 
+def test_a_running_fleet_s_log_says_what_is_accepted(stopped: Path, tmp_path: Path) -> None:
+    """By a supervisor, of an answer that is there."""
+    data = copied(stopped, tmp_path / "data")
+    asked, answered = (
+        next(one.sequence for one in records(data) if one.subject.endswith(end))
+        for end in (".in", "wallet.out")
+    )
+
+    async def main() -> None:
+        async with fleet(data, port=0) as running:
+            accept = ("log", "accept", "--data", data, "--reason", "made good",
+                      "--address", f"127.0.0.1:{running.host.port}")  # fmt: skip
+
+            async def tried(at: str, *more: str) -> tuple[int, str]:
+                done = await asyncio.to_thread(sabot, *accept, "--difference", at, *more)
+                return done.exit_code, done.output
+
+            code, said = await tried(f"1/{asked}/0")
+            assert (code, said.splitlines()) == (
+                1, [f"sabot: NOT_FOUND: The log has no answer at 1/{asked}/0."],
+            )  # fmt: skip
+            assert (await tried("1/999999/0"))[0] == 1
+            assert "PERMISSION_DENIED" in (await tried(f"1/{answered}/0", "--operator", "ada"))[1]
+            code, said = await tried(f"1/{answered}/0")
+            assert code == 0, said
+            assert said.startswith(f"accepted: the answer at 1/{answered}/0 stands, as the log ")
+
+    asyncio.run(main())
+    (event,) = [
+        one
+        for one in told("find", "--data", data, "--from", "2020-01-01T00:00:00Z")["events"]
+        if one["event"] == "AcceptLog"
+    ]
+    assert (event["actor"], event["body"]["reason"]) == ("operator:sam", "made good")
+    head = sabot("log", "head", "--data", data, "--at", str(answered)).stdout.strip()
+    sequence, _, digits = head.partition(":")
+    assert (event["body"]["sequence"], event["body"]["head"]) == (int(sequence), digits)
+    assert event["body"]["difference"] == f"1/{answered}/0"
+    # It follows, so nothing is counted apart.
+    done = sabot("replay", "--data", data, "--verify")
+    assert (done.exit_code, " 0 differences, accounts" in done.stdout) == (0, True)
+
+
 HEARS_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -358,7 +358,7 @@ async def test_the_audits_report_is_for_auditors() -> None:
             return audits.GetAuditResponse(answers=7)
 
     nothing: Any = None
-    servicer = AuditServicer(Report(), nothing, nothing, nothing)
+    servicer = AuditServicer(Report(), nothing, nothing, nothing, nothing)
     assert (await servicer.get_audit(audits.GetAuditRequest(), SAM)).answers == 7
     access = servicer.get_audit.__sabot_access__  # type: ignore[attr-defined]  # set by @rpc
     assert (access.partners, access.roles) == (False, {Role.AUDITOR})

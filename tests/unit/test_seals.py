@@ -231,7 +231,7 @@ def calls(folder: Path, size: int) -> tuple[AuditServicer, TreeFile]:
         tree.append(head_of(sequence))
     process: Any = _Cell(size)
     nothing: Any = None
-    return AuditServicer(nothing, Seals(process, tree), nothing, nothing), tree
+    return AuditServicer(nothing, Seals(process, tree), nothing, nothing, nothing), tree
 
 
 async def test_partners_prove_entries_and_growth_against_seals(tmp_path: Path) -> None:

@@ -75,6 +75,11 @@ class AuditServiceStub:
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationRequest.SerializeToString,
                 response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationResponse.FromString,
                 _registered_method=True)
+        self.AcceptDifference = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/AcceptDifference',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AcceptDifferenceRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AcceptDifferenceResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
@@ -139,6 +144,14 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AcceptDifference(self, request, context):
+        """Lets a recorded answer stand although it does not follow, so that proofs count it apart. Whether it follows is
+        not looked at; accepting it again changes nothing. Role supervisor. Errors: `ANSWER_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -181,6 +194,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.AskAttestation,
                     request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationRequest.FromString,
                     response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationResponse.SerializeToString,
+            ),
+            'AcceptDifference': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcceptDifference,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AcceptDifferenceRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.AcceptDifferenceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -400,6 +418,33 @@ class AuditService:
             '/sabot.audit.v1.AuditService/AskAttestation',
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationRequest.SerializeToString,
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.AskAttestationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcceptDifference(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/AcceptDifference',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.AcceptDifferenceRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.AcceptDifferenceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -53,6 +53,10 @@ class AuditServiceStub:
     """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
     again attests again. Role auditor.
     """
+    AcceptDifference: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.AcceptDifferenceRequest, _audit_service_pb2.AcceptDifferenceResponse]
+    """Lets a recorded answer stand although it does not follow, so that proofs count it apart. Whether it follows is
+    not looked at; accepting it again changes nothing. Role supervisor. Errors: `ANSWER_NOT_FOUND`.
+    """
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -78,6 +82,10 @@ class AuditServiceAsyncStub(AuditServiceStub):
     AskAttestation: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.AskAttestationRequest, _audit_service_pb2.AskAttestationResponse]  # type: ignore[assignment]
     """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
     again attests again. Role auditor.
+    """
+    AcceptDifference: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.AcceptDifferenceRequest, _audit_service_pb2.AcceptDifferenceResponse]  # type: ignore[assignment]
+    """Lets a recorded answer stand although it does not follow, so that proofs count it apart. Whether it follows is
+    not looked at; accepting it again changes nothing. Role supervisor. Errors: `ANSWER_NOT_FOUND`.
     """
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -149,6 +157,16 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_audit_service_pb2.AskAttestationResponse, _abc.Awaitable[_audit_service_pb2.AskAttestationResponse]]:
         """Asks every process of the cell to attest what it is made of; each does within seconds, in the log. Asking
         again attests again. Role auditor.
+        """
+
+    @_abc_1.abstractmethod
+    def AcceptDifference(
+        self,
+        request: _audit_service_pb2.AcceptDifferenceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.AcceptDifferenceResponse, _abc.Awaitable[_audit_service_pb2.AcceptDifferenceResponse]]:
+        """Lets a recorded answer stand although it does not follow, so that proofs count it apart. Whether it follows is
+        not looked at; accepting it again changes nothing. Role supervisor. Errors: `ANSWER_NOT_FOUND`.
         """
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

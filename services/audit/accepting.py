@@ -1,0 +1,57 @@
+"""A difference that a supervisor accepts on purpose: the log says so, and proofs count it apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sabot.audit.v1 import audit_service_pb2 as audits
+from sabot.log.v1 import events_pb2 as logs
+from services.kernel.call import Call, position_message
+from services.kernel.edge import Edge
+from services.kernel.entry import position_of
+from services.kernel.errors import READ_UNAVAILABLE, Refused
+from services.kernel.log import Log, LogUnavailable
+from services.kernel.log_places import events_at
+from services.kernel.reader import SEGMENT
+from services.refusals.audit import ANSWER_NOT_FOUND
+
+_ENDS = frozenset({logs.InputNoted})
+
+
+class Accepting:
+    """See the module. `head_of`: the chain hash at an entry that this process has read; `log`,
+    `edge`: of this process."""
+
+    def __init__(self, head_of: Callable[[int], bytes], log: Callable[[], Log], edge: Edge) -> None:
+        self._head_of = head_of
+        self._log = log
+        self._edge = edge
+
+    async def accept(
+        self, request: audits.AcceptDifferenceRequest, call: Call
+    ) -> audits.AcceptDifferenceResponse:
+        """Have the log say it. Whether the answer follows is not looked at: one that does is no
+        difference, accepted or not. Raises Refused, NotTaken, OutcomeUnknown."""
+        at = position_of(request.position)
+        try:
+            stored = (await events_at(self._log(), [at])).get(at) if at.segment == SEGMENT else None
+        except LogUnavailable as error:
+            raise Refused(READ_UNAVAILABLE) from error
+        if stored is None or not stored.subject.endswith(".out"):
+            raise Refused(ANSWER_NOT_FOUND, {"position": str(at)})
+        body = logs.AcceptLog(
+            sequence=at.sequence,
+            head=self._head_of(at.sequence),
+            reason=request.reason,
+            difference=request.position,
+        )
+        told = await self._edge.submit(
+            "audit",
+            body,
+            partner="",
+            actor=call.caller.actor,
+            until=_ENDS,
+            wait_s=call.wait_s(),
+            traceparent=call.traceparent,
+        )
+        return audits.AcceptDifferenceResponse(position=position_message(told.event.position))
