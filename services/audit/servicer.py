@@ -104,21 +104,19 @@ class AuditServicer:
         )
         return audits.NoteSeenResponse()
 
-<<<<<<< HEAD
     @rpc(roles=(Role.AUDITOR,))
     async def ask_attestation(
         self, request: audits.AskAttestationRequest, call: Call
     ) -> audits.AskAttestationResponse:
         """Have every process attest."""
         return await self._significant.ask_attestation(request, call)
-=======
+
     @rpc(roles=(Role.SUPERVISOR,))
     async def accept_difference(
         self, request: audits.AcceptDifferenceRequest, call: Call
     ) -> audits.AcceptDifferenceResponse:
         """An answer that does not follow, accepted on purpose."""
         return await self._accepting.accept(request, call)
->>>>>>> 502f3da (AuditService.AcceptDifference: a supervisor accepts a difference of a running fleet's log)
 
     def _check(self, within: int, size: int) -> None:
         if within > size:

@@ -68,7 +68,6 @@ class Client:
             except grpc.aio.AioRpcError as error:
                 raise NotTold(f"{error.code().name}: {error.details()}") from error
 
-<<<<<<< HEAD
     async def ask_attestation(self, reason: str) -> str:
         """Have every process attest; the position of the order. Raises NotTold."""
         request = audits.AskAttestationRequest(reason=reason)
@@ -80,7 +79,7 @@ class Client:
                 raise NotTold(f"{error.code().name}: {error.details()}") from error
         at = told.position
         return f"{at.segment}/{at.sequence}/{at.index}"
-=======
+
     async def accept_difference(self, at: Position, reason: str) -> Position:
         """Let a recorded answer stand that does not follow; where the log says so. Raises
         NotTold."""
@@ -92,7 +91,6 @@ class Client:
             except grpc.aio.AioRpcError as error:
                 raise NotTold(f"{error.code().name}: {error.details()}") from error
         return position_of(told.position)
->>>>>>> 502f3da (AuditService.AcceptDifference: a supervisor accepts a difference of a running fleet's log)
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -42,10 +42,6 @@ async def read(store: MemoryStore) -> list[Event]:
 
 
 async def until(store: MemoryStore, answer: type[Message], cause: Position | None = None) -> Event:
-<<<<<<< HEAD
-=======
-    """The first such event; with `cause`, of those that answer it."""
->>>>>>> 502f3da (AuditService.AcceptDifference: a supervisor accepts a difference of a running fleet's log)
     async with asyncio.timeout(WITHIN_S):
         while True:
             for event in await read(store):
@@ -79,11 +75,7 @@ def test_another_process_names_what_this_one_noticed(
             assert (told.service, told.actor) == (TABLE.service, "system:callwitness")
             assert named.cause == told.position
             answered = await until(store, events_pb2.InputNoted, told.position)
-<<<<<<< HEAD
             assert (answered.service, answered.cause) == (TABLE.service, told.position)
-=======
-            assert answered.service == TABLE.service
->>>>>>> 502f3da (AuditService.AcceptDifference: a supervisor accepts a difference of a running fleet's log)
         # Who starts anew over that log reads it to its end.
         async with started(store, tmp_path / "c", "another") as another:
             assert another.process.position.sequence >= answered.position.sequence
