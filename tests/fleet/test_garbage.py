@@ -88,9 +88,6 @@ def usage() -> Iterator[tuple[str, ...]]:
         yield ("partner-profile", "set", "acme", f"{{{file}}}", "--reason", "x",
                "--token-file", "{text}")  # fmt: skip
     yield ("switch", "off", "everything", "--reason", "x", *DATA)
-    for file in ("empty", "text", "binary", "json"):
-        yield ("partner-profile", "set", "nobody", f"{{{file}}}", "--reason", "x", "--address", FAR,
-               "--token-file", "{json}")  # fmt: skip
     yield ("console-person", "x", "--role", "king", "--file", "{none}")
     yield ("what-if", *DATA, "--round", "t1-1", "--card", "x=AS")
     yield ("what-if", *DATA, "--round", "t1-1", "--card", f"{LONG}=AS")
@@ -186,12 +183,6 @@ def refused() -> Iterator[tuple[str, ...]]:
         "d",
         *DATA,
     )
-    far = ("--address", FAR, "--token-file", "{json}")
-    yield ("receivables", "list", *far)
-    yield ("receivables", "settle", "nobody", "ann", "5", "EUR", "--reason", "x", *far)
-    yield ("receivables", "policy", "nobody", "negative-balance", "--reason", "x", *far)
-    yield ("partner-profile", "show", "nobody", *far)
-    yield ("partner-profile", "set", "nobody", "{none}", "--reason", "x", *far)
     yield ("events", "thresholds", "EURO", "--reason", "x", "--bet-win", "5", *DATA)
     yield (
         "movements",
@@ -207,11 +198,6 @@ def refused() -> Iterator[tuple[str, ...]]:
         "--token-file",
         "{empty}",
     )
-    yield from without_a_log()
-
-
-def without_a_log() -> Iterator[tuple[str, ...]]:
-    """Verbs that read a log, where there is none."""
     for folder in FOLDERS:
         if folder == "text":
             continue  # A file is no folder: that is usage.
