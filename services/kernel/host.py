@@ -76,6 +76,8 @@ ACCEPTED = "accepted"
 """The name of the task that does."""
 ACCEPTED_EVERY_S = 1.0
 """Between attempts to log what an operator has accepted."""
+NOTED_WITHIN_S = 30.0
+"""How long a start looks for what anybody has noted of a log that is not new."""
 EVERY_SERVICE = "fleet"
 """In the database, whose witness a process of all services notes."""
 NO_WITNESS = (
@@ -305,7 +307,7 @@ async def _read_log(
     accepted: Accepted,
 ) -> Sequence[Witnessed] | None:
     """Read the log to its end; what was remembered of it in the database, None where that does not
-    tell. Raises LogBroken and LogUnavailable."""
+    tell, or the log was new when it was asked. Raises LogBroken and LogUnavailable."""
     log = process.log
     snapshots = SnapshotFolder(settings.data / "snapshots")
     for listener in listeners:
@@ -313,7 +315,16 @@ async def _read_log(
         process.add_listener(listener)
     remembered: Sequence[Witnessed] | None = ()
     if shared is not None:
+        stood = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
         remembered = await shared.remembered()
+        wait_s = 0.0 if any_witness(settings.data / "witness") else NOTED_WITHIN_S
+        until = asyncio.get_running_loop().time() + wait_s
+        # In a new cell others may have begun the log a moment ago, and note that in the next.
+        while stood and remembered == [] and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(READY_EVERY_S)
+            remembered = await shared.remembered()
+        if not stood and not remembered:
+            remembered = None  # The log was new: nothing there to remember.
         process.add_listener(shared)
     last = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
     telling = asyncio.create_task(_tell_reading(process, last))

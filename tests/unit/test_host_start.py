@@ -147,6 +147,7 @@ async def test_a_new_pod_remembers_by_the_database(
             async with started(log, tmp_path / f"pod-{number}"):
                 pass
 
+    monkeypatch.setattr(host, "NOTED_WITHIN_S", 0.05)
     (tmp_path / "witness.db").unlink()
     async with started(store, tmp_path / "pod-5"):
         assert alarms.kinds == ["witness_missing"]
