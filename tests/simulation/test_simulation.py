@@ -4,7 +4,7 @@ auditor finds when the product has a fault.
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -36,6 +36,42 @@ SHORT = range(1, 13)
 LONG = range(1, 201)
 WITHIN = 200
 """A planted fault is found within so many seeds."""
+
+
+FOUND_BY = {
+    "believes_every_clock": 7,
+    "burns_as_many_as_the_dealer_says": 9,
+    "counts_no_stake_twice": 4,
+    "deals_a_burned_card": 24,
+    "deals_on_behind_the_cut_card": 2,
+    "deals_what_was_held_for_a_void_round": 2,
+    "differs_by_what_is_not_sure": 4,
+    "forgets_its_witness": 4,
+    "forgets_what_is_at_stake": 5,
+    "forgets_what_is_not_confirmed": 4,
+    "forgets_what_others_may_win": 8,
+    "gives_a_card_too_many": 2,
+    "gives_every_try_an_id_of_its_own": 5,
+    "hits_a_soft_seventeen": 25,
+    "lets_a_second_spin_stand": 2,
+    "lets_who_takes_a_break_play": 5,
+    "limits_each_bet_by_itself": 3,
+    "obeys_late_withdrawals": 11,
+    "pays_three_of_a_face_as_two": 13,
+    "returns_a_withdrawn_stake_again": 3,
+    "takes_a_second_reading_for_the_next_card": 4,
+    "takes_every_hole_card_for_no_blackjack": 11,
+}
+"""The first of the seeds that finds a planted fault, where those before it take long. Looked for
+first; where a change of the product has another seed find it, all of them are tried."""
+
+
+def seeds_of(name: str) -> Iterator[int]:
+    """In what order a planted fault is looked for."""
+    known = FOUND_BY.get(name)
+    if known is not None:
+        yield known
+    yield from (seed for seed in range(1, WITHIN + 1) if seed != known)
 
 
 def violated(result: SeedResult) -> str:
@@ -113,7 +149,7 @@ def test_seeds_differ_in_what_they_inject() -> None:
 def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation = ALL_MUTATIONS[name]
     base = mutation.install(monkeypatch)
-    for seed in itertools.islice(itertools.count(1), WITHIN):
+    for seed in seeds_of(name):
         found = run_seed(seed, rounds=mutation.rounds, base=base, games=mutation.games).violations
         if any(mutation.sign in one for one in found):
             return
