@@ -223,7 +223,7 @@ async def start(
         accepted=accepted.entries,
         log_advice=log_advice,
     )
-    witnessed = any_witness(witness.path.parent)
+    witnessed = await _is_noted(log, witness.path.parent)
     projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
     listeners = [listener for part in parts for listener in part.listeners]
     shared = _shared_witness(parts, process, log, types, settings, accepted, alarms)
@@ -285,6 +285,14 @@ async def start(
     for part in parts:
         host.tasks.extend(loop.create_task(_run(work, process, alarms)) for work in part.background)
     return host
+
+
+async def _is_noted(log: Log, folder: Path) -> bool:
+    """Whether a folder of witnesses knows of the log, or there is nothing to know. In this order:
+    another process of a new cell may write the log's beginning just now, and note it. A log that
+    had no more was new."""
+    last = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
+    return last <= 1 or any_witness(folder)
 
 
 def _told_by(parts: Sequence[Parts]) -> tuple[Notices, list[Shell]]:
