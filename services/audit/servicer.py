@@ -66,6 +66,17 @@ class AuditServicer:
         return self._seals.entry(request.sequence, request.size)
 
     @rpc(partners=True, roles=EVERY_ROLE)
+    async def prove_entries(
+        self, request: audits.ProveEntriesRequest, call: Call
+    ) -> audits.ProveEntriesResponse:
+        """Several entries' proofs."""
+        del call
+        self._check(max(request.sequences), request.size)
+        return audits.ProveEntriesResponse(
+            proofs=[self._seals.entry(sequence, request.size) for sequence in request.sequences]
+        )
+
+    @rpc(partners=True, roles=EVERY_ROLE)
     async def prove_growth(
         self, request: audits.ProveGrowthRequest, call: Call
     ) -> audits.ProveGrowthResponse:

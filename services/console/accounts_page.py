@@ -52,7 +52,7 @@ async def index(visit: Visit) -> Response:
 async def show(visit: Visit) -> Response:
     """One account: opening and closing balance, what moved, and the chart of what was available."""
     partner, account = visit.path("partner"), visit.path("account")
-    first, last = _days(visit)
+    first, last = days_of(visit, DAYS)
     request = ledgers.GetStatementRequest(
         partner_id=partner,
         account_id=account,
@@ -84,16 +84,16 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _days(visit: Visit) -> tuple[date, date]:
-    """The days asked for. Raises Refusal."""
+def days_of(visit: Visit, before: int) -> tuple[date, date]:
+    """The days asked for; where nobody says, today and so many before. Raises Refusal."""
     today = datetime.now(UTC).date()
     told = [visit.query("from"), visit.query("to")]
     if any(text and not _DATE.fullmatch(text) for text in told):
         raise Refusal(400, "refused.days")
     try:
         last = date.fromisoformat(told[1]) if told[1] else today
-        first = date.fromisoformat(told[0]) if told[0] else last - timedelta(days=DAYS)
-    except ValueError:
+        first = date.fromisoformat(told[0]) if told[0] else last - timedelta(days=before)
+    except (ValueError, OverflowError):
         raise Refusal(400, "refused.days") from None
     if first > last:
         raise Refusal(400, "refused.days")

@@ -42,6 +42,21 @@ KEPT_ROUNDS = 16
 Connect = Callable[[], AbstractAsyncContextManager[Log]]
 
 
+APART = 1_000
+"""Entries between two that are not read together: what lies between is read for nothing."""
+
+
+def near(sequences: Sequence[int]) -> list[tuple[int, int]]:
+    """From which to which entry to read for some, in order, that may stand far apart."""
+    found: list[tuple[int, int]] = []
+    for one in sequences:
+        if found and one - found[-1][1] <= APART:
+            found[-1] = (found[-1][0], one)
+        else:
+            found.append((one, one))
+    return found
+
+
 class Archive:
     """See the module."""
 
@@ -129,20 +144,22 @@ class Archive:
         raise LogUnavailable("the log ended before its end")
 
     async def entries(self, sequences: Collection[int]) -> dict[int, LogMessage]:
-        """Some entries that stand near one another. Raises LogUnavailable, NoLog."""
+        """Some entries; those that stand near one another are read together. Raises LogUnavailable,
+        NoLog."""
+        log = await self.log()
         found: dict[int, LogMessage] = {}
-        if not sequences:
-            return found
-        last = max(sequences)
-        messages = (await self.log()).read(min(sequences) - 1)
-        try:
-            async for batch in messages:
-                found |= {one.sequence: one for one in batch if one.sequence in sequences}
-                if batch[-1].sequence >= last:
-                    return found
-        finally:
-            await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
-        raise LogUnavailable("the log ended before its end")
+        for first, last in near(sorted(sequences)):
+            messages = log.read(first - 1)
+            try:
+                async for batch in messages:
+                    found |= {one.sequence: one for one in batch if one.sequence in sequences}
+                    if batch[-1].sequence >= last:
+                        break
+            finally:
+                await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+        if len(found) < len(set(sequences)):
+            raise LogUnavailable("the log ended before its end")
+        return found
 
     async def find(self, text: str, kinds: Sequence[str], enough: int, after: int = 0) -> Found:
         """The newest events that concern an id; one search at a time. `after`: an entry behind

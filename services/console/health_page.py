@@ -121,6 +121,7 @@ async def _facts(visit: Visit) -> dict[str, Any]:
         "events": history.events,
         "time_us": history.time_us,
         "trouble": archive.trouble,
+        "telling": visit.desk.telling,
         "balanced": balanced,
     }
 

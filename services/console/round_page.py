@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,6 @@ PROOF_WORDS = ("none", "insecure", "unsealed", "unsigned", "right", "partly", "w
 """What the page's script says of proofs."""
 MOST_PROVEN = 400
 """Entries of a round that are proven at once; a round has about a hundred."""
-ASKED_AT_ONCE = 16
 LOOK_EVERY_S = 1.0
 """How often a round that runs is read again."""
 
@@ -208,8 +207,9 @@ async def proofs(visit: Visit) -> Response:
     seal = sealed.seal
     sequences = sorted({one.event.position.sequence for one in found.shown})[:MOST_PROVEN]
     covered = [sequence for sequence in sequences if sequence <= seal.size]
-    messages = await visit.desk.archive.entries(covered)
-    told = await _paths(calls, covered, seal.size)
+    messages, told = await asyncio.gather(
+        visit.desk.archive.entries(covered), _paths(calls, covered, seal.size)
+    )
     return JSONResponse(
         {
             "cell": visit.desk.archive.cell,
@@ -231,18 +231,14 @@ async def proofs(visit: Visit) -> Response:
 
 
 async def _paths(
-    calls: Calls, sequences: Iterable[int], size: int
-) -> list[audits.ProveEntryResponse]:
-    limit = asyncio.Semaphore(ASKED_AT_ONCE)
-
-    async def one(sequence: int) -> audits.ProveEntryResponse:
-        async with limit:
-            proof: audits.ProveEntryResponse = await calls.ask(
-                calls.audit.ProveEntry, audits.ProveEntryRequest(sequence=sequence, size=size)
-            )
-            return proof
-
-    return list(await asyncio.gather(*map(one, sequences)))
+    calls: Calls, sequences: Sequence[int], size: int
+) -> Sequence[audits.ProveEntryResponse]:
+    if not sequences:
+        return ()
+    told: audits.ProveEntriesResponse = await calls.ask(
+        calls.audit.ProveEntries, audits.ProveEntriesRequest(sequences=sequences, size=size)
+    )
+    return told.proofs
 
 
 def _entry(message: LogMessage, proof: audits.ProveEntryResponse) -> dict[str, Any]:

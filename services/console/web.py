@@ -41,9 +41,12 @@ NAV: tuple[tuple[Any, ...], ...] = (
     ("/rounds", "nav.rounds"),
     ("/accounts", "nav.accounts"),
     ("/money", "nav.money"),
+    ("/limits", "nav.limits"),
+    ("/switches", "nav.switches"),
     ("/returns", "nav.returns"),
     ("/health-of-fleet", "nav.health"),
     ("/corrections", "nav.corrections"),
+    ("/events", "nav.events", Role.AUDITOR),
     ("/capsules", "nav.capsules", Role.SUPERVISOR, Role.AUDITOR),
 )
 """Pages that every page leads to: address, name, and the roles that they are for, if not for

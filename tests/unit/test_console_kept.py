@@ -14,7 +14,7 @@ import pytest
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.find import KINDS, Sought, find
 from services.console import kept_file, seeking
-from services.console.archive import Archive
+from services.console.archive import APART, Archive, near
 from services.console.history import FINE_MARKS, MARK_EVERY, History, Kept, Mark, thin
 from services.kernel.event import Event
 from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage
@@ -142,6 +142,15 @@ def test_what_is_damaged_or_of_another_log_is_begun_anew(
             assert whole(second.history) == told
 
     asyncio.run(main())
+
+
+def test_what_stands_far_apart_is_not_read_in_one() -> None:
+    assert near([]) == []
+    assert near([5]) == [(5, 5)]
+    assert near([3, 9, 9 + APART, 9 + 2 * APART + 1]) == [
+        (3, 9 + APART),
+        (9 + 2 * APART + 1, 9 + 2 * APART + 1),
+    ]
 
 
 def test_marks_stay_spread_over_the_whole_log() -> None:

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 import services.console
+from sabot.audit.v1 import audit_service_pb2 as audits
+from sabot.limits.v1 import events_pb2 as limit_events
+from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.partner.v1 import partner_service_pb2 as partners
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.rules.v1 import rule_set_pb2
 from sabot.table.v1 import events_pb2 as tables
+from sabot.table.v1 import switch_pb2 as switches
 from sabot.wallet.v1 import ledger_service_pb2 as ledgers
 from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from sabot.wallet.v1 import wallet_operator_service_pb2 as unresolved
@@ -32,6 +36,11 @@ ENUMS = (
     unresolved.MovementKind,
     seamless.MovementAction,
     seamless.ReplyOutcome,
+    switches.SwitchScope,
+    limit_events.Scope,
+    protection.LimitKind,
+    protection.ExclusionKind,
+    audits.Significance,
 )
 
 

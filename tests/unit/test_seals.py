@@ -246,6 +246,8 @@ async def test_partners_prove_entries_and_growth_against_seals(tmp_path: Path) -
         assert (proof.previous_head, proof.head) == (before, head_of(sequence))
         leaf = leaf_hash(sequence, proof.head)
         check_inclusion(leaf, sequence - 1, 40, proof.path, root(tree, 40))
+        several = audits.ProveEntriesRequest(sequences=[7, sequence], size=40)
+        assert (await servicer.prove_entries(several, NORTH)).proofs[1] == proof
     growth = await servicer.prove_growth(audits.ProveGrowthRequest(old_size=13, size=40), NORTH)
     check_consistency(13, root(tree, 13), 40, root(tree, 40), growth.path)
 

@@ -29,7 +29,7 @@ from sabot.audit.v1 import significant_events_pb2 as sabot_dot_audit_dot_v1_dot_
 from sabot.log.v1 import entry_pb2 as sabot_dot_log_dot_v1_dot_entry__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sabot/audit/v1/audit_service.proto\x12\x0esabot.audit.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bsabot/audit/v1/events.proto\x1a\'sabot/audit/v1/significant_events.proto\x1a\x18sabot/log/v1/entry.proto\"\x10\n\x0eGetSealRequest\"d\n\x0fGetSealResponse\x12\'\n\x04seal\x18\x01 \x01(\x0b\x32\x19.sabot.audit.v1.LogSealed\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\"E\n\x11ProveEntryRequest\x12\x19\n\x08sequence\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"G\n\x12ProveEntryResponse\x12\x15\n\rprevious_head\x18\x01 \x01(\x0c\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0c\n\x04path\x18\x03 \x03(\x0c\"F\n\x12ProveGrowthRequest\x12\x19\n\x08old_size\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"#\n\x13ProveGrowthResponse\x12\x0c\n\x04path\x18\x01 \x03(\x0c\"\x11\n\x0fGetAuditRequest\"\xca\x01\n\nDifference\x12\x0f\n\x07service\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12%\n\x05\x63\x61use\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x15\n\rexpected_type\x18\x04 \x01(\t\x12\x15\n\rexpected_body\x18\x05 \x01(\x0c\x12\x15\n\rrecorded_type\x18\x06 \x01(\t\x12\x15\n\rrecorded_body\x18\x07 \x01(\x0c\"]\n\x0fUnbalancedEntry\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\nevent_type\x18\x02 \x01(\t\x12\x0c\n\x04legs\x18\x03 \x03(\t\"\x9d\x02\n\x10GetAuditResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61nswers\x18\x03 \x01(\x04\x12\x13\n\x0b\x64ifferences\x18\x04 \x01(\x04\x12)\n\x05\x66irst\x18\x05 \x03(\x0b\x32\x1a.sabot.audit.v1.Difference\x12\x10\n\x08\x62\x61lanced\x18\x06 \x01(\x08\x12\x17\n\x0fjournal_entries\x18\x07 \x01(\x04\x12\x1a\n\x12unbalanced_entries\x18\x08 \x01(\x04\x12\x39\n\x10\x66irst_unbalanced\x18\t \x01(\x0b\x32\x1f.sabot.audit.v1.UnbalancedEntry\"\xf7\x01\n\x1cListSignificantEventsRequest\x12<\n\x0csignificance\x18\x01 \x01(\x0e\x32\x1c.sabot.audit.v1.SignificanceB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\tpage_size\x18\x04 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\"\xe3\x01\n\x10SignificantEvent\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12,\n\x08log_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0csignificance\x18\x03 \x01(\x0e\x32\x1c.sabot.audit.v1.Significance\x12\x12\n\nevent_type\x18\x04 \x01(\t\x12\x0c\n\x04\x62ody\x18\x05 \x01(\x0c\x12\r\n\x05\x61\x63tor\x18\x06 \x01(\t\x12\x12\n\npartner_id\x18\x07 \x01(\t\"j\n\x1dListSignificantEventsResponse\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32 .sabot.audit.v1.SignificantEvent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x14SetThresholdsRequest\x12\x36\n\nthresholds\x18\x01 \x01(\x0b\x32\x1a.sabot.audit.v1.ThresholdsB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x06reason\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"A\n\x15SetThresholdsResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\"3\n\x15\x41skAttestationRequest\x12\x1a\n\x06reason\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"B\n\x16\x41skAttestationResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xc6\x01\n\x0fNoteSeenRequest\x12\x33\n\x04kind\x18\x01 \x01(\x0e\x32\x19.sabot.audit.v1.NotedKindB\n\xbaH\x07\x82\x01\x04\x18\x01\x18\x02\x12\x38\n\x0boperator_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^([a-z0-9][a-z0-9-]{0,31})?$\x12(\n\x04page\x18\x03 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^[a-z][a-z-]{0,31}$\x12\x1a\n\x05\x63ount\x18\x04 \x01(\rB\x0b\xbaH\x08*\x06\x18\xc0\x84=(\x01\"\x12\n\x10NoteSeenResponse\"g\n\x17\x41\x63\x63\x65ptDifferenceRequest\x12\x30\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.PositionB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x06reason\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"D\n\x18\x41\x63\x63\x65ptDifferenceResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position*\xf6\x02\n\x0cSignificance\x12\x1c\n\x18SIGNIFICANCE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSIGNIFICANCE_FAILED_SIGN_IN\x10\x01\x12\x1d\n\x19SIGNIFICANCE_LARGE_AMOUNT\x10\x02\x12\x15\n\x11SIGNIFICANCE_VOID\x10\x03\x12\x1b\n\x17SIGNIFICANCE_CORRECTION\x10\x04\x12\x1b\n\x17SIGNIFICANCE_PARAMETERS\x10\x05\x12\x16\n\x12SIGNIFICANCE_CLOCK\x10\x06\x12\x16\n\x12SIGNIFICANCE_MONEY\x10\x07\x12\x1c\n\x18SIGNIFICANCE_UNAVAILABLE\x10\x08\x12\x15\n\x11SIGNIFICANCE_READ\x10\t\x12\x1a\n\x16SIGNIFICANCE_INTEGRITY\x10\n\x12\x18\n\x14SIGNIFICANCE_ACCOUNT\x10\x0b\x12\x1c\n\x18SIGNIFICANCE_ATTESTATION\x10\x0c\x32\xc1\x06\n\x0c\x41uditService\x12M\n\x08GetAudit\x12\x1f.sabot.audit.v1.GetAuditRequest\x1a .sabot.audit.v1.GetAuditResponse\x12J\n\x07GetSeal\x12\x1e.sabot.audit.v1.GetSealRequest\x1a\x1f.sabot.audit.v1.GetSealResponse\x12S\n\nProveEntry\x12!.sabot.audit.v1.ProveEntryRequest\x1a\".sabot.audit.v1.ProveEntryResponse\x12V\n\x0bProveGrowth\x12\".sabot.audit.v1.ProveGrowthRequest\x1a#.sabot.audit.v1.ProveGrowthResponse\x12t\n\x15ListSignificantEvents\x12,.sabot.audit.v1.ListSignificantEventsRequest\x1a-.sabot.audit.v1.ListSignificantEventsResponse\x12\\\n\rSetThresholds\x12$.sabot.audit.v1.SetThresholdsRequest\x1a%.sabot.audit.v1.SetThresholdsResponse\x12M\n\x08NoteSeen\x12\x1f.sabot.audit.v1.NoteSeenRequest\x1a .sabot.audit.v1.NoteSeenResponse\x12_\n\x0e\x41skAttestation\x12%.sabot.audit.v1.AskAttestationRequest\x1a&.sabot.audit.v1.AskAttestationResponse\x12\x65\n\x10\x41\x63\x63\x65ptDifference\x12\'.sabot.audit.v1.AcceptDifferenceRequest\x1a(.sabot.audit.v1.AcceptDifferenceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sabot/audit/v1/audit_service.proto\x12\x0esabot.audit.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bsabot/audit/v1/events.proto\x1a\'sabot/audit/v1/significant_events.proto\x1a\x18sabot/log/v1/entry.proto\"\x10\n\x0eGetSealRequest\"d\n\x0fGetSealResponse\x12\'\n\x04seal\x18\x01 \x01(\x0b\x32\x19.sabot.audit.v1.LogSealed\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\"E\n\x11ProveEntryRequest\x12\x19\n\x08sequence\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"G\n\x12ProveEntryResponse\x12\x15\n\rprevious_head\x18\x01 \x01(\x0c\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0c\n\x04path\x18\x03 \x03(\x0c\"R\n\x13ProveEntriesRequest\x12$\n\tsequences\x18\x01 \x03(\x04\x42\x11\xbaH\x0e\x92\x01\x0b\x08\x01\x10\xf4\x03\"\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"J\n\x14ProveEntriesResponse\x12\x32\n\x06proofs\x18\x01 \x03(\x0b\x32\".sabot.audit.v1.ProveEntryResponse\"F\n\x12ProveGrowthRequest\x12\x19\n\x08old_size\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x15\n\x04size\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\"#\n\x13ProveGrowthResponse\x12\x0c\n\x04path\x18\x01 \x03(\x0c\"\x11\n\x0fGetAuditRequest\"\xca\x01\n\nDifference\x12\x0f\n\x07service\x18\x01 \x01(\t\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12%\n\x05\x63\x61use\x18\x03 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x15\n\rexpected_type\x18\x04 \x01(\t\x12\x15\n\rexpected_body\x18\x05 \x01(\x0c\x12\x15\n\rrecorded_type\x18\x06 \x01(\t\x12\x15\n\rrecorded_body\x18\x07 \x01(\x0c\"]\n\x0fUnbalancedEntry\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x12\n\nevent_type\x18\x02 \x01(\t\x12\x0c\n\x04legs\x18\x03 \x03(\t\"\x9d\x02\n\x10GetAuditResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12\x0c\n\x04head\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61nswers\x18\x03 \x01(\x04\x12\x13\n\x0b\x64ifferences\x18\x04 \x01(\x04\x12)\n\x05\x66irst\x18\x05 \x03(\x0b\x32\x1a.sabot.audit.v1.Difference\x12\x10\n\x08\x62\x61lanced\x18\x06 \x01(\x08\x12\x17\n\x0fjournal_entries\x18\x07 \x01(\x04\x12\x1a\n\x12unbalanced_entries\x18\x08 \x01(\x04\x12\x39\n\x10\x66irst_unbalanced\x18\t \x01(\x0b\x32\x1f.sabot.audit.v1.UnbalancedEntry\"\xf7\x01\n\x1cListSignificantEventsRequest\x12<\n\x0csignificance\x18\x01 \x01(\x0e\x32\x1c.sabot.audit.v1.SignificanceB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\tpage_size\x18\x04 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\"\xe3\x01\n\x10SignificantEvent\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\x12,\n\x08log_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0csignificance\x18\x03 \x01(\x0e\x32\x1c.sabot.audit.v1.Significance\x12\x12\n\nevent_type\x18\x04 \x01(\t\x12\x0c\n\x04\x62ody\x18\x05 \x01(\x0c\x12\r\n\x05\x61\x63tor\x18\x06 \x01(\t\x12\x12\n\npartner_id\x18\x07 \x01(\t\"j\n\x1dListSignificantEventsResponse\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32 .sabot.audit.v1.SignificantEvent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x14SetThresholdsRequest\x12\x36\n\nthresholds\x18\x01 \x01(\x0b\x32\x1a.sabot.audit.v1.ThresholdsB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x06reason\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"A\n\x15SetThresholdsResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\"3\n\x15\x41skAttestationRequest\x12\x1a\n\x06reason\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"B\n\x16\x41skAttestationResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position\"\xc6\x01\n\x0fNoteSeenRequest\x12\x33\n\x04kind\x18\x01 \x01(\x0e\x32\x19.sabot.audit.v1.NotedKindB\n\xbaH\x07\x82\x01\x04\x18\x01\x18\x02\x12\x38\n\x0boperator_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^([a-z0-9][a-z0-9-]{0,31})?$\x12(\n\x04page\x18\x03 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^[a-z][a-z-]{0,31}$\x12\x1a\n\x05\x63ount\x18\x04 \x01(\rB\x0b\xbaH\x08*\x06\x18\xc0\x84=(\x01\"\x12\n\x10NoteSeenResponse\"g\n\x17\x41\x63\x63\x65ptDifferenceRequest\x12\x30\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.PositionB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x06reason\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xf4\x03\"D\n\x18\x41\x63\x63\x65ptDifferenceResponse\x12(\n\x08position\x18\x01 \x01(\x0b\x32\x16.sabot.log.v1.Position*\xf6\x02\n\x0cSignificance\x12\x1c\n\x18SIGNIFICANCE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSIGNIFICANCE_FAILED_SIGN_IN\x10\x01\x12\x1d\n\x19SIGNIFICANCE_LARGE_AMOUNT\x10\x02\x12\x15\n\x11SIGNIFICANCE_VOID\x10\x03\x12\x1b\n\x17SIGNIFICANCE_CORRECTION\x10\x04\x12\x1b\n\x17SIGNIFICANCE_PARAMETERS\x10\x05\x12\x16\n\x12SIGNIFICANCE_CLOCK\x10\x06\x12\x16\n\x12SIGNIFICANCE_MONEY\x10\x07\x12\x1c\n\x18SIGNIFICANCE_UNAVAILABLE\x10\x08\x12\x15\n\x11SIGNIFICANCE_READ\x10\t\x12\x1a\n\x16SIGNIFICANCE_INTEGRITY\x10\n\x12\x18\n\x14SIGNIFICANCE_ACCOUNT\x10\x0b\x12\x1c\n\x18SIGNIFICANCE_ATTESTATION\x10\x0c\x32\x9c\x07\n\x0c\x41uditService\x12M\n\x08GetAudit\x12\x1f.sabot.audit.v1.GetAuditRequest\x1a .sabot.audit.v1.GetAuditResponse\x12J\n\x07GetSeal\x12\x1e.sabot.audit.v1.GetSealRequest\x1a\x1f.sabot.audit.v1.GetSealResponse\x12S\n\nProveEntry\x12!.sabot.audit.v1.ProveEntryRequest\x1a\".sabot.audit.v1.ProveEntryResponse\x12Y\n\x0cProveEntries\x12#.sabot.audit.v1.ProveEntriesRequest\x1a$.sabot.audit.v1.ProveEntriesResponse\x12V\n\x0bProveGrowth\x12\".sabot.audit.v1.ProveGrowthRequest\x1a#.sabot.audit.v1.ProveGrowthResponse\x12t\n\x15ListSignificantEvents\x12,.sabot.audit.v1.ListSignificantEventsRequest\x1a-.sabot.audit.v1.ListSignificantEventsResponse\x12\\\n\rSetThresholds\x12$.sabot.audit.v1.SetThresholdsRequest\x1a%.sabot.audit.v1.SetThresholdsResponse\x12M\n\x08NoteSeen\x12\x1f.sabot.audit.v1.NoteSeenRequest\x1a .sabot.audit.v1.NoteSeenResponse\x12_\n\x0e\x41skAttestation\x12%.sabot.audit.v1.AskAttestationRequest\x1a&.sabot.audit.v1.AskAttestationResponse\x12\x65\n\x10\x41\x63\x63\x65ptDifference\x12\'.sabot.audit.v1.AcceptDifferenceRequest\x1a(.sabot.audit.v1.AcceptDifferenceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,6 +40,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROVEENTRYREQUEST'].fields_by_name['sequence']._serialized_options = b'\272H\0042\002(\001'
   _globals['_PROVEENTRYREQUEST'].fields_by_name['size']._loaded_options = None
   _globals['_PROVEENTRYREQUEST'].fields_by_name['size']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_PROVEENTRIESREQUEST'].fields_by_name['sequences']._loaded_options = None
+  _globals['_PROVEENTRIESREQUEST'].fields_by_name['sequences']._serialized_options = b'\272H\016\222\001\013\010\001\020\364\003\"\0042\002(\001'
+  _globals['_PROVEENTRIESREQUEST'].fields_by_name['size']._loaded_options = None
+  _globals['_PROVEENTRIESREQUEST'].fields_by_name['size']._serialized_options = b'\272H\0042\002(\001'
   _globals['_PROVEGROWTHREQUEST'].fields_by_name['old_size']._loaded_options = None
   _globals['_PROVEGROWTHREQUEST'].fields_by_name['old_size']._serialized_options = b'\272H\0042\002(\001'
   _globals['_PROVEGROWTHREQUEST'].fields_by_name['size']._loaded_options = None
@@ -68,8 +72,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ACCEPTDIFFERENCEREQUEST'].fields_by_name['position']._serialized_options = b'\272H\003\310\001\001'
   _globals['_ACCEPTDIFFERENCEREQUEST'].fields_by_name['reason']._loaded_options = None
   _globals['_ACCEPTDIFFERENCEREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\007r\005\020\001\030\364\003'
-  _globals['_SIGNIFICANCE']._serialized_start=2473
-  _globals['_SIGNIFICANCE']._serialized_end=2847
+  _globals['_SIGNIFICANCE']._serialized_start=2633
+  _globals['_SIGNIFICANCE']._serialized_end=3007
   _globals['_GETSEALREQUEST']._serialized_start=212
   _globals['_GETSEALREQUEST']._serialized_end=228
   _globals['_GETSEALRESPONSE']._serialized_start=230
@@ -78,40 +82,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROVEENTRYREQUEST']._serialized_end=401
   _globals['_PROVEENTRYRESPONSE']._serialized_start=403
   _globals['_PROVEENTRYRESPONSE']._serialized_end=474
-  _globals['_PROVEGROWTHREQUEST']._serialized_start=476
-  _globals['_PROVEGROWTHREQUEST']._serialized_end=546
-  _globals['_PROVEGROWTHRESPONSE']._serialized_start=548
-  _globals['_PROVEGROWTHRESPONSE']._serialized_end=583
-  _globals['_GETAUDITREQUEST']._serialized_start=585
-  _globals['_GETAUDITREQUEST']._serialized_end=602
-  _globals['_DIFFERENCE']._serialized_start=605
-  _globals['_DIFFERENCE']._serialized_end=807
-  _globals['_UNBALANCEDENTRY']._serialized_start=809
-  _globals['_UNBALANCEDENTRY']._serialized_end=902
-  _globals['_GETAUDITRESPONSE']._serialized_start=905
-  _globals['_GETAUDITRESPONSE']._serialized_end=1190
-  _globals['_LISTSIGNIFICANTEVENTSREQUEST']._serialized_start=1193
-  _globals['_LISTSIGNIFICANTEVENTSREQUEST']._serialized_end=1440
-  _globals['_SIGNIFICANTEVENT']._serialized_start=1443
-  _globals['_SIGNIFICANTEVENT']._serialized_end=1670
-  _globals['_LISTSIGNIFICANTEVENTSRESPONSE']._serialized_start=1672
-  _globals['_LISTSIGNIFICANTEVENTSRESPONSE']._serialized_end=1778
-  _globals['_SETTHRESHOLDSREQUEST']._serialized_start=1780
-  _globals['_SETTHRESHOLDSREQUEST']._serialized_end=1886
-  _globals['_SETTHRESHOLDSRESPONSE']._serialized_start=1888
-  _globals['_SETTHRESHOLDSRESPONSE']._serialized_end=1953
-  _globals['_ASKATTESTATIONREQUEST']._serialized_start=1955
-  _globals['_ASKATTESTATIONREQUEST']._serialized_end=2006
-  _globals['_ASKATTESTATIONRESPONSE']._serialized_start=2008
-  _globals['_ASKATTESTATIONRESPONSE']._serialized_end=2074
-  _globals['_NOTESEENREQUEST']._serialized_start=2077
-  _globals['_NOTESEENREQUEST']._serialized_end=2275
-  _globals['_NOTESEENRESPONSE']._serialized_start=2277
-  _globals['_NOTESEENRESPONSE']._serialized_end=2295
-  _globals['_ACCEPTDIFFERENCEREQUEST']._serialized_start=2297
-  _globals['_ACCEPTDIFFERENCEREQUEST']._serialized_end=2400
-  _globals['_ACCEPTDIFFERENCERESPONSE']._serialized_start=2402
-  _globals['_ACCEPTDIFFERENCERESPONSE']._serialized_end=2470
-  _globals['_AUDITSERVICE']._serialized_start=2850
-  _globals['_AUDITSERVICE']._serialized_end=3683
+  _globals['_PROVEENTRIESREQUEST']._serialized_start=476
+  _globals['_PROVEENTRIESREQUEST']._serialized_end=558
+  _globals['_PROVEENTRIESRESPONSE']._serialized_start=560
+  _globals['_PROVEENTRIESRESPONSE']._serialized_end=634
+  _globals['_PROVEGROWTHREQUEST']._serialized_start=636
+  _globals['_PROVEGROWTHREQUEST']._serialized_end=706
+  _globals['_PROVEGROWTHRESPONSE']._serialized_start=708
+  _globals['_PROVEGROWTHRESPONSE']._serialized_end=743
+  _globals['_GETAUDITREQUEST']._serialized_start=745
+  _globals['_GETAUDITREQUEST']._serialized_end=762
+  _globals['_DIFFERENCE']._serialized_start=765
+  _globals['_DIFFERENCE']._serialized_end=967
+  _globals['_UNBALANCEDENTRY']._serialized_start=969
+  _globals['_UNBALANCEDENTRY']._serialized_end=1062
+  _globals['_GETAUDITRESPONSE']._serialized_start=1065
+  _globals['_GETAUDITRESPONSE']._serialized_end=1350
+  _globals['_LISTSIGNIFICANTEVENTSREQUEST']._serialized_start=1353
+  _globals['_LISTSIGNIFICANTEVENTSREQUEST']._serialized_end=1600
+  _globals['_SIGNIFICANTEVENT']._serialized_start=1603
+  _globals['_SIGNIFICANTEVENT']._serialized_end=1830
+  _globals['_LISTSIGNIFICANTEVENTSRESPONSE']._serialized_start=1832
+  _globals['_LISTSIGNIFICANTEVENTSRESPONSE']._serialized_end=1938
+  _globals['_SETTHRESHOLDSREQUEST']._serialized_start=1940
+  _globals['_SETTHRESHOLDSREQUEST']._serialized_end=2046
+  _globals['_SETTHRESHOLDSRESPONSE']._serialized_start=2048
+  _globals['_SETTHRESHOLDSRESPONSE']._serialized_end=2113
+  _globals['_ASKATTESTATIONREQUEST']._serialized_start=2115
+  _globals['_ASKATTESTATIONREQUEST']._serialized_end=2166
+  _globals['_ASKATTESTATIONRESPONSE']._serialized_start=2168
+  _globals['_ASKATTESTATIONRESPONSE']._serialized_end=2234
+  _globals['_NOTESEENREQUEST']._serialized_start=2237
+  _globals['_NOTESEENREQUEST']._serialized_end=2435
+  _globals['_NOTESEENRESPONSE']._serialized_start=2437
+  _globals['_NOTESEENRESPONSE']._serialized_end=2455
+  _globals['_ACCEPTDIFFERENCEREQUEST']._serialized_start=2457
+  _globals['_ACCEPTDIFFERENCEREQUEST']._serialized_end=2560
+  _globals['_ACCEPTDIFFERENCERESPONSE']._serialized_start=2562
+  _globals['_ACCEPTDIFFERENCERESPONSE']._serialized_end=2630
+  _globals['_AUDITSERVICE']._serialized_start=3010
+  _globals['_AUDITSERVICE']._serialized_end=3934
 # @@protoc_insertion_point(module_scope)

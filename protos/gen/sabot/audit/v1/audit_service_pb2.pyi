@@ -193,6 +193,58 @@ class ProveEntryResponse(_message.Message):
 Global___ProveEntryResponse: _TypeAlias = ProveEntryResponse  # noqa: Y015
 
 @_typing.final
+class ProveEntriesRequest(_message.Message):
+    """Request of ProveEntries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    size: _builtins.int
+    """How many entries the signed head covers."""
+    @_builtins.property
+    def sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The entries, from 1, none beyond `size`."""
+
+    def __init__(
+        self,
+        *,
+        sequences: _abc.Iterable[_builtins.int] | None = ...,
+        size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sequences", b"sequences", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveEntriesRequest: _TypeAlias = ProveEntriesRequest  # noqa: Y015
+
+@_typing.final
+class ProveEntriesResponse(_message.Message):
+    """Response of ProveEntries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROOFS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def proofs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProveEntryResponse]:
+        """The proofs, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        proofs: _abc.Iterable[Global___ProveEntryResponse] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["proofs", b"proofs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveEntriesResponse: _TypeAlias = ProveEntriesResponse  # noqa: Y015
+
+@_typing.final
 class ProveGrowthRequest(_message.Message):
     """Request of ProveGrowth."""
 

@@ -50,6 +50,11 @@ class AuditServiceStub:
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryRequest.SerializeToString,
                 response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryResponse.FromString,
                 _registered_method=True)
+        self.ProveEntries = channel.unary_unary(
+                '/sabot.audit.v1.AuditService/ProveEntries',
+                request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntriesRequest.SerializeToString,
+                response_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntriesResponse.FromString,
+                _registered_method=True)
         self.ProveGrowth = channel.unary_unary(
                 '/sabot.audit.v1.AuditService/ProveGrowth',
                 request_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveGrowthRequest.SerializeToString,
@@ -102,6 +107,13 @@ class AuditServiceServicer:
 
     def ProveEntry(self, request, context):
         """The proof that an entry stands in the log as a signed head has it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProveEntries(self, request, context):
+        """The same of several entries at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -169,6 +181,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.ProveEntry,
                     request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryRequest.FromString,
                     response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryResponse.SerializeToString,
+            ),
+            'ProveEntries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveEntries,
+                    request_deserializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntriesRequest.FromString,
+                    response_serializer=sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntriesResponse.SerializeToString,
             ),
             'ProveGrowth': grpc.unary_unary_rpc_method_handler(
                     servicer.ProveGrowth,
@@ -283,6 +300,33 @@ class AuditService:
             '/sabot.audit.v1.AuditService/ProveEntry',
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryRequest.SerializeToString,
             sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.audit.v1.AuditService/ProveEntries',
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntriesRequest.SerializeToString,
+            sabot_dot_audit_dot_v1_dot_audit__service__pb2.ProveEntriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

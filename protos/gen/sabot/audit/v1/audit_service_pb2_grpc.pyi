@@ -39,6 +39,8 @@ class AuditServiceStub:
     """The newest signed head of the log."""
     ProveEntry: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ProveEntryRequest, _audit_service_pb2.ProveEntryResponse]
     """The proof that an entry stands in the log as a signed head has it."""
+    ProveEntries: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ProveEntriesRequest, _audit_service_pb2.ProveEntriesResponse]
+    """The same of several entries at once."""
     ProveGrowth: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ProveGrowthRequest, _audit_service_pb2.ProveGrowthResponse]
     """The proof that the log of one signed head grew out of that of an older one."""
     ListSignificantEvents: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ListSignificantEventsRequest, _audit_service_pb2.ListSignificantEventsResponse]
@@ -69,6 +71,8 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """The newest signed head of the log."""
     ProveEntry: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ProveEntryRequest, _audit_service_pb2.ProveEntryResponse]  # type: ignore[assignment]
     """The proof that an entry stands in the log as a signed head has it."""
+    ProveEntries: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ProveEntriesRequest, _audit_service_pb2.ProveEntriesResponse]  # type: ignore[assignment]
+    """The same of several entries at once."""
     ProveGrowth: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ProveGrowthRequest, _audit_service_pb2.ProveGrowthResponse]  # type: ignore[assignment]
     """The proof that the log of one signed head grew out of that of an older one."""
     ListSignificantEvents: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ListSignificantEventsRequest, _audit_service_pb2.ListSignificantEventsResponse]  # type: ignore[assignment]
@@ -114,6 +118,14 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_service_pb2.ProveEntryResponse, _abc.Awaitable[_audit_service_pb2.ProveEntryResponse]]:
         """The proof that an entry stands in the log as a signed head has it."""
+
+    @_abc_1.abstractmethod
+    def ProveEntries(
+        self,
+        request: _audit_service_pb2.ProveEntriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.ProveEntriesResponse, _abc.Awaitable[_audit_service_pb2.ProveEntriesResponse]]:
+        """The same of several entries at once."""
 
     @_abc_1.abstractmethod
     def ProveGrowth(
