@@ -71,6 +71,8 @@ class Archive:
         """Behind which entry what is kept was saved."""
         self._from_file = False
         self._begun = False
+        self.reached = False
+        """Whether it has been read to where its end was when this process began."""
         self.trouble = ""
         """Why the log cannot be followed now; empty: it can."""
         self._connect = connect
@@ -227,6 +229,7 @@ class Archive:
         try:
             while not following.done():
                 await asyncio.wait([following], timeout=LOOK_EVERY_S)
+                self.reached = self.reached or history.sequence >= last
                 new = history.sequence - self._saved
                 at_end = self._saved < last <= history.sequence
                 if new >= SAVE_EVERY or (at_end and new >= WORTH_SAVING):

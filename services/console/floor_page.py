@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
@@ -172,19 +173,38 @@ async def give(visit: Visit) -> Response:
     _require_other_person(visit, order, round_id)
     request = _request(visit, name, order, table_id)
     calls = visit.calls
-    answer = await calls.ask(order.method(calls), request)
-    if order.acts_as and round_id:
-        # The log will say so in a moment; a second order may come sooner.
-        actors = visit.desk.archive.history.actors.setdefault(round_id, {})
-        actors.setdefault(f"operator:{visit.who.name}", order.acts_as)
+    with _claimed(visit, order, round_id):
+        answer = await calls.ask(order.method(calls), request)
     telemetry.logger().info(CONSOLE_ORDER, operator=visit.who.name, order=name, table=table_id)
     return visit.page(
         "part_done.html", order=name, position=_position(answer), outcome=_outcome(answer)
     )
 
 
+@contextmanager
+def _claimed(visit: Visit, order: Order, round_id: str) -> Iterator[None]:
+    """This person acts in the round as the order says, from before it is sent: the log says so a
+    moment later only, and orders may come from two windows at once. One that was refused never
+    was."""
+    actor, rounds = f"operator:{visit.who.name}", visit.desk.archive.history.actors
+    if not order.acts_as or not round_id or actor in rounds.get(round_id, {}):
+        yield
+        return
+    rounds.setdefault(round_id, {})[actor] = order.acts_as
+    try:
+        yield
+    except NotDone as error:
+        if not error.unknown and round_id in rounds:
+            rounds[round_id].pop(actor, None)
+            if not rounds[round_id]:
+                del rounds[round_id]
+        raise
+
+
 def _require_other_person(visit: Visit, order: Order, round_id: str) -> None:
     """Dealer and supervisor of one round are two people."""
+    if order.acts_as and not visit.desk.archive.reached:
+        raise Refusal(503, "refused.reading")
     known = _acts_as(visit, round_id)
     if order.acts_as and known and known != order.acts_as:
         raise Refusal(403, "refused.two_people", role=visit.words.of(known))

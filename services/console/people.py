@@ -115,7 +115,7 @@ class People:
                 pause_s = min(MAX_PAUSE_S, 2.0 ** (tries.count - FREE_TRIES))
                 tries.again_at = self._now() + pause_s
         else:
-            del self._tries[name]
+            self._tries.pop(name, None)  # Two of them may be right at once.
         return found
 
 

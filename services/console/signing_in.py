@@ -29,7 +29,15 @@ from services.kernel.telemetry_names import CONSOLE_SIGN_IN, CONSOLE_SIGN_IN_FAI
 
 YEAR_S = 365 * 24 * 3600
 MOST_PASSWORD = 200
+MOST_CHECKS = 8
+"""Passwords that are stretched at once: each takes 32 MiB and a tenth of a second."""
 THEMES = ("auto", "dark", "light")
+
+
+class _Checks:
+    """Passwords that are being stretched in this process."""
+
+    running = 0
 
 
 def _safe_next(asked: str) -> str:
@@ -55,11 +63,14 @@ async def sign_in(visit: Visit) -> Response:
     who, problem = await _checked(visit, name)
     if who is None:
         return visit.page("sign_in.html", 401, next=then, problem=problem, name=name)
+    secure = visit.desk.settings.secure
+    kept = SECURE_COOKIE if secure else COOKIE
+    # Whoever was signed in here is not any more; the new session has a cookie of its own.
+    visit.desk.sessions.end(visit.request.cookies.get(kept, ""))
     cookie, _ = visit.desk.sessions.begin(who)
     answer = RedirectResponse(then, 303)
-    secure = visit.desk.settings.secure
     answer.set_cookie(
-        SECURE_COOKIE if secure else COOKIE,
+        kept,
         cookie,
         path="/",
         secure=secure,
@@ -72,9 +83,15 @@ async def sign_in(visit: Visit) -> Response:
 async def _checked(visit: Visit, name: str) -> tuple[SignedIn | None, str]:
     """Whose password it is, or what to say."""
     logger = telemetry.logger()
+    if _Checks.running >= MOST_CHECKS:
+        raise Refusal(503, "refused.busy")
     password = visit.form.get("password", "")[:MOST_PASSWORD]
     try:
-        who = await asyncio.to_thread(visit.desk.people.sign_in, name, password)
+        _Checks.running += 1
+        try:
+            who = await asyncio.to_thread(visit.desk.people.sign_in, name, password)
+        finally:
+            _Checks.running -= 1
     except TooManyTries as error:
         logger.warning(CONSOLE_SIGN_IN_FAILED, operator=name[:40], why="too many tries")
         visit.desk.telling.failed(visit.desk.people.known(name))

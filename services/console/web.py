@@ -60,6 +60,8 @@ NOT_THERE: tuple[type[Exception], ...] = (
 )
 NOT_USABLE: tuple[type[Exception], ...] = (NotACapsule, CapsuleRefused)
 NOT_NOW: tuple[type[Exception], ...] = (LogUnavailable, LogBroken, NoLog, OSError)
+_PASSING = frozenset({503, 504})
+"""What may be over in a moment: such a page comes again by itself."""
 _STATUS = {
     "INVALID_ARGUMENT": 400,
     "UNAUTHENTICATED": 403,
@@ -296,7 +298,8 @@ def refused(visit: Visit, error: Exception) -> Response:
     """The page that says why not."""
     status, told = told_of(visit.words, error)
     template = "part_refused.html" if visit.partly else "refused.html"
-    return visit.page(template, status, told=told)
+    again = status in _PASSING and visit.request.method == "GET"
+    return visit.page(template, status, told=told, again=again)
 
 
 def told_of(words: Texts, error: Exception) -> tuple[int, str]:

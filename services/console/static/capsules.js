@@ -19,6 +19,13 @@
         // The server's own template, everything in it escaped.
         place.innerHTML = text;
         place.scrollIntoView({ block: "nearest" });
+      }).catch(function () {
+        // The server ends the connection of a file that is too large before it has all of it.
+        place.textContent = "";
+        var told = document.createElement("p");
+        told.className = "refused";
+        told.textContent = form.dataset.broken;
+        place.appendChild(told);
       }).finally(function () { button.disabled = false; });
     } else if (form.id === "packing") {
       event.preventDefault();

@@ -11,6 +11,10 @@
   }
   window.setInterval(tick, 100);
 
+  // ---- a page that could not be shown, for a reason that may be over in a moment ----
+  var again = document.querySelector("[data-again]");
+  if (again) window.setTimeout(function () { window.location.reload(); }, Number(again.dataset.again));
+
   // ---- somebody is there: at most every 20 seconds the server hears of it ----
   var toldAt = 0;
   function active() {
