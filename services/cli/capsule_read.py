@@ -18,6 +18,9 @@ from services.cli.proofs import Proof
 from services.cli.verify_export import ENTRY
 from services.kernel.log import LogMessage
 
+SHOWN = {"behaviour": int, "builds": list, "digests": dict, "made_by": str, "named": bool}
+"""What else a capsule says of itself, and is shown."""
+
 
 class CapsuleRefused(Exception):
     """The capsule is whole and is not for this release, or not of the cell asked for."""
@@ -82,6 +85,11 @@ def _about(about: Any) -> dict[str, Any]:
             raise TypeError(f"{name} is no text")
     if not all(isinstance(about[name], list) for name in ("entries", "incident", "rounds")):
         raise TypeError("the entries are not told")
+    for name, kind in SHOWN.items():
+        if not isinstance(about[name], kind):
+            raise TypeError(f"{name} is not told")
+    if not all(isinstance(one, str) for one in about["builds"]):
+        raise TypeError("the builds are no texts")
     return dict(about)
 
 

@@ -327,7 +327,11 @@ def test_another_key_another_cell_another_release_are_refused(file: Path, tmp_pa
         read_capsule(other(schemas=schemas))
     with pytest.raises(CapsuleRefused, match="version 2"):
         read_capsule(other(version=2))
-    for odd in ({"entries": 5}, {"rounds": None}, {"cell": 7}):
+    odds: tuple[dict[str, Any], ...] = (
+        {"entries": 5}, {"rounds": None}, {"cell": 7}, {"behaviour": "1"}, {"builds": [7]},
+        {"digests": []}, {"named": 1}, {"made_by": None},
+    )  # fmt: skip
+    for odd in odds:
         with pytest.raises(NotACapsule):
             read_capsule(other(**odd))
     with pytest.raises((NotACapsule, CapsuleRefused)):
