@@ -48,6 +48,17 @@ def test_documents_name_verbs_and_files_that_exist(path: Path) -> None:
     assert not missing
 
 
+def test_decisions_are_numbered_in_a_row_and_listed() -> None:
+    folder = ROOT / "docs/adr"
+    files = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
+    index = (folder / "README.md").read_text()
+    listed = re.findall(r"^\| \[(\d+)\]\(([^)]+)\)", index, re.MULTILINE)
+    assert [name for _, name in listed] == files
+    for number, name in listed:
+        assert (folder / name).read_text().startswith(f"# {number}. ")
+
+
 @pytest.mark.parametrize("lock", [path.name for path in sorted(ROOT.glob("requirements*.txt"))])
 def test_the_locks_hold_hashes_and_no_addresses(lock: str) -> None:
     text = (ROOT / lock).read_text()
