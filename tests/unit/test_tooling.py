@@ -56,7 +56,9 @@ def test_decisions_are_numbered_in_a_row_and_listed() -> None:
     listed = re.findall(r"^\| \[(\d+)\]\(([^)]+)\)", index, re.MULTILINE)
     assert [name for _, name in listed] == files
     for number, name in listed:
-        assert (folder / name).read_text().startswith(f"# {number}. ")
+        text = (folder / name).read_text()
+        assert text.startswith(f"# {number}. "), name
+        assert "\nState: " in text, name
 
 
 @pytest.mark.parametrize("lock", [path.name for path in sorted(ROOT.glob("requirements*.txt"))])
