@@ -61,7 +61,7 @@ def read_capsule(path: Path) -> Capsule:
                     raise NotACapsule("the file does not begin with what it is about")
                 else:
                     _take(capsule, part.name, part.body)
-            except (ValueError, KeyError, TypeError, DecodeError) as error:
+            except (AttributeError, ValueError, KeyError, TypeError, DecodeError) as error:
                 raise NotACapsule(f"the part {part.name!r} cannot be read: {error}") from error
     if capsule is None or not capsule.heads:
         raise NotACapsule("nothing is in it")
@@ -103,6 +103,7 @@ def _take(capsule: Capsule, name: str, body: bytes) -> None:
         case "rules":
             capsule.rules[which] = body
         case "statement":
+            _check_statement(json.loads(body))
             capsule.statements[which] = body
         case "entry":
             message, head = _entry(body)
@@ -111,12 +112,30 @@ def _take(capsule: Capsule, name: str, body: bytes) -> None:
         case "hash":
             capsule.heads[int(which)] = body
         case "told":
-            capsule.told[int(which)] = json.loads(body)
+            events = json.loads(body)
+            for told in ("position", "time", "subject", "event"):
+                if not all(isinstance(event[told], str) for event in events):
+                    raise TypeError(f"{told} is not told")
+            capsule.told[int(which)] = events
         case "proof":
             path = [body[at : at + HASH_BYTES] for at in range(0, len(body), HASH_BYTES)]
             capsule.proofs[int(which)] = Proof(int(which), tuple(path))
         case _:
             raise ValueError("nobody knows what it is")
+
+
+def _check_statement(one: Any) -> None:
+    """What it says is held against the entries later: it must be a statement to be shown."""
+    for name in ("before", "after"):
+        if not all(isinstance(minor, int) for minor in one[name].values()):
+            raise TypeError(f"{name} holds no amounts")
+    for line in one["lines"]:
+        if not isinstance(line["minor"], int):
+            raise TypeError("a line has no amount")
+        if not (isinstance(line["position"], str) and isinstance(line["ledger_account"], str)):
+            raise TypeError("a line does not say what it is of")
+    if not (isinstance(one["partner"], str) and isinstance(one["account"], str)):
+        raise TypeError("it says not whose it is")
 
 
 def _entry(body: bytes) -> tuple[LogMessage, bytes]:
