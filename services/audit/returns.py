@@ -59,7 +59,7 @@ class Returns:
         """Take what was settled since the file was written; all, where it is another log's."""
         self._load()
         if self._last and not await self._take(read, self._last - 1, (self._last, self._head)):
-            self._tallies, self._last, self._head = Tallies(), 0, b""
+            self._forget()
         if not self._last:
             await self._take(read, 0, None)
         self._keep()
@@ -132,14 +132,17 @@ class Returns:
         rules = self._tallies.rule_sets.get(digest)
         if rules is None:
             return None
-        tally = self._tallies.tallies[digest][name]
+        tally = self._tallies.tallies.get(digest, {}).get(name)
+        if tally is None:
+            return None
         self._looked[digest, name] = tally.samples
         offers = {offer.bet: offer for offer in rules.bets}
         kind = name if name in offers else name.rpartition("_")[0]
-        if rules.game == rule_set_pb2.GAME_BLACKJACK and kind in BY_PLAY:
+        offer = offers.get(kind)
+        if offer is None or (rules.game == rule_set_pb2.GAME_BLACKJACK and kind in BY_PLAY):
             return None
         exact = self._exact_of(digest, rules).get(name)
-        found = band(tally.fates, returns_of(rules, offers[kind]), CERTAIN)
+        found = band(tally.fates, returns_of(rules, offer), CERTAIN)
         if exact is None or found is None:
             return None
         return found.observed - float(exact), not found.low <= float(exact) <= found.high
@@ -190,5 +193,9 @@ class Returns:
         except FileNotFoundError:
             return
         except (ValueError, KeyError, TypeError):
-            # A cache that cannot be read is made anew.
-            self._tallies, self._last, self._head, self._due = Tallies(), 0, b"", {}
+            self._forget()  # A cache that cannot be read is made anew.
+
+    def _forget(self) -> None:
+        self._tallies, self._last, self._head = Tallies(), 0, b""
+        # Bets of what is forgotten are due no more: nothing is known of them.
+        self._looked, self._due, self._touched = {}, {}, set()

@@ -272,12 +272,16 @@ async def start(
         watch=watch,
     )
     loop = asyncio.get_running_loop()
-    host.tasks.append(loop.create_task(_follow_readiness(process, server, metrics), name=READINESS))
-    host.tasks.append(loop.create_task(_keep_preflight(process, strength), name="preflight"))
-    host.tasks.append(loop.create_task(attesting.keep_reading(), name="code"))
+    always: dict[str, Callable[[Process], Awaitable[None]]] = {
+        READINESS: lambda process: _follow_readiness(process, server, metrics),
+        "preflight": lambda process: _keep_preflight(process, strength),
+        "code": lambda _process: attesting.keep_reading(),
+    }
+    for task, work in always.items():
+        host.tasks.append(loop.create_task(_run(work, process, alarms), name=task))
     measures = [measure_process(process, projectors, metrics)]
     measures += [part.measure(process, metrics) for part in parts if part.measure is not None]
-    host.tasks.append(loop.create_task(_keep_measuring(measures), name="measures"))
+    host.tasks.append(loop.create_task(_keep_measuring(measures, alarms), name="measures"))
     if accepted.to_log and any(part.core.service == ACCEPTS for part in parts):
         host.tasks.append(
             loop.create_task(_log_accepted(process, settings.data, accepted), name=ACCEPTED)
@@ -361,8 +365,12 @@ async def _run(work: Callable[[Process], Awaitable[None]], process: Process, ala
         try:
             await work(process)
         except Exception as error:  # noqa: BLE001 - told, and tried again
-            alarms("background_failed", {"why": f"{type(error).__name__}: {error}"})
+            _tell_failed(alarms, error)
         await asyncio.sleep(BACKGROUND_AGAIN_S)
+
+
+def _tell_failed(alarms: Alarm, error: Exception) -> None:
+    alarms("background_failed", {"why": f"{type(error).__name__}: {error}"})
 
 
 async def _log_accepted(process: Process, data: Path, accepted: Accepted) -> None:
@@ -486,11 +494,21 @@ async def _follow_readiness(process: Process, server: Server, metrics: telemetry
         await asyncio.sleep(READY_EVERY_S)
 
 
-async def _keep_measuring(measures: Sequence[Measure]) -> None:
+async def _keep_measuring(measures: Sequence[Measure], alarms: Alarm) -> None:
+    """A measure that fails is told, and tried again later: its gauges stand still meanwhile, those
+    of the others do not."""
     loop = asyncio.get_running_loop()
+    again: dict[int, float] = {}
     while True:
-        for measure in measures:
-            measure(loop.time())
+        now = loop.time()
+        for number, measure in enumerate(measures):
+            if now < again.get(number, now):
+                continue
+            try:
+                measure(now)
+            except Exception as error:  # noqa: BLE001 - told, and tried again
+                _tell_failed(alarms, error)
+                again[number] = now + BACKGROUND_AGAIN_S
         await asyncio.sleep(MEASURE_EVERY_S)
 
 

@@ -151,3 +151,35 @@ async def test_background_work_that_fails_is_told_and_begun_anew(
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
+
+
+async def test_a_measure_that_fails_is_told_and_tried_again_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "BACKGROUND_AGAIN_S", 0.0)
+    monkeypatch.setattr(host, "MEASURE_EVERY_S", 0.0)
+    alarms, tried, others = Alarms(), 0, 0
+    well = asyncio.Event()
+
+    def broken(_now: float) -> None:
+        nonlocal tried
+        tried += 1
+        if tried < 3:
+            raise KeyError("tie")
+
+    def other(_now: float) -> None:
+        nonlocal others
+        others += 1
+        if others == 3:
+            well.set()
+
+    running = asyncio.create_task(host._keep_measuring([broken, other], alarms))
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await well.wait()
+        assert tried == 3
+        assert alarms == [("background_failed", {"why": "KeyError: 'tie'"})] * 2
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running

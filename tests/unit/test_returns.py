@@ -118,3 +118,10 @@ async def test_a_start_goes_on_and_another_log_is_counted_anew(tmp_path: Path) -
     path.write_text("{")
     returns, _ = await caught_up(path, other)
     assert told(returns) == told(fed(tmp_path / "other-again", other))
+
+
+async def test_a_file_of_another_log_leaves_nothing_due(tmp_path: Path) -> None:
+    path = tmp_path / "returns.json"
+    fed(path, log(50, FAIR)).close()
+    returns, _ = await caught_up(path, log(0, FAIR))
+    assert told(returns) == (None, None, None)
