@@ -376,6 +376,39 @@ def test_a_partners_capsule_holds_nothing_of_others_and_still_verifies(
     assert "they are told here and not proven" in "\n".join(lines(found))
 
 
+def test_a_copy_of_another_partners_input_stands_in_a_partners_capsule_by_its_hash(
+    tmp_path: Path,
+) -> None:
+    """An append of unknown outcome was retried, and landed twice. A copy has no events of which
+    any could be another's."""
+    copied: list[int] = []
+
+    async def main() -> None:
+        async with memory_cell() as (cell, store):
+            await cell.open_table()
+            for partner in ("acme", "other"):
+                await cell.open_account("ann", 100_000, partner=partner)
+            round_id = await cell.open_round("t1")
+            await cell.bet(round_id, "ann", ("banker", 300), partner="other")
+            await cell.bet(round_id, "ann", ("player", 500))
+            first = next(
+                one
+                for one in store.entries()
+                if b"table.v1.PlaceBets" in one.payload and b"acme" in one.payload
+            )
+            copied.extend((first.sequence, store.store(first.subject, first.payload, None)))
+            await cell.close_betting(round_id)
+            wanted = Wanted(round_id=round_id, partner="other")
+            await make_capsule(MemoryLog(store), wanted, tmp_path / "file")
+
+    run_virtual(main())
+    capsule = read_capsule(tmp_path / "file")
+    assert capsule.heads.keys() >= set(copied)
+    assert not capsule.messages.keys() & set(copied)
+    assert b"acme" not in (tmp_path / "file").read_bytes()
+    assert opened(tmp_path / "file").faults == []
+
+
 def test_a_partners_capsule_that_was_forged_is_found(past: Past, tmp_path: Path) -> None:
     path = made(past, tmp_path / "file", round_id="t1-3", partner="acme")
     names = [part.name for part in parts_of(path)]
