@@ -111,7 +111,7 @@ class Archive:
             self._read.move_to_end(round_id)
             return kept[1]
         found = await self._playthrough(round_id, note)
-        if note is not None and note.last:
+        if note is not None and note.last and self.history.rounds.get(round_id) is note:
             self._read[round_id] = (note.last, found)
             while len(self._read) > KEPT_ROUNDS:
                 self._read.popitem(last=False)
@@ -182,6 +182,8 @@ class Archive:
                 if not self._begun:
                     await self._begin()
                     self._begun = True
+                elif not await self._is_of_this_log():
+                    self._start_anew()
                 self.trouble = ""
                 await self._follow(log)
             except (LogUnavailable, NoLog) as error:
@@ -216,8 +218,22 @@ class Archive:
         self.history = History(self.cell, self.types, self.accepted(), kept)
         self._saved, self._from_file = sequence, True
 
+    async def _is_of_this_log(self) -> bool:
+        """Whether the log still has what was read last: while it was away it may have been restored
+        from a copy, and be shorter or another."""
+        last = self.history.last
+        if last is None:
+            return self.history.sequence <= await self.last_sequence()
+        try:
+            return entry_digest(await self.entry(last.sequence)) == entry_digest(last)
+        except PositionUnknown:
+            return False
+
     def _start_anew(self) -> None:
+        """Forget all that was read: who acts in a round is not known before it is read again."""
         forget(self._file)
+        self.reached = False
+        self._read.clear()
         self.history = History(self.cell, self.types, self.accepted())
         self._saved, self._from_file = 0, False
 

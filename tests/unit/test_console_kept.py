@@ -13,11 +13,12 @@ import pytest
 
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.find import KINDS, Sought, find
+from services.console import archive as archive_of
 from services.console import kept_file, seeking
 from services.console.archive import APART, Archive, near
 from services.console.history import FINE_MARKS, MARK_EVERY, History, Kept, Mark, thin
 from services.kernel.event import Event
-from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage
+from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
 from services.kernel.reader import ReaderState
 from services.kernel.snapshot import StateCodec
 from tests.histories.history import load
@@ -40,6 +41,8 @@ class Recorded:
         self.read_after: list[int] = []
         self.ended = asyncio.Event()
         """Somebody read it to its end."""
+        self.away = asyncio.Event()
+        """Who reads it is cut off."""
 
     async def append(
         self, subject: str, payload: bytes, *, expected: int | None, wait_s: float
@@ -52,7 +55,8 @@ class Recorded:
         for first in range(after, len(self.messages), BATCH):
             yield self.messages[first : first + BATCH]
         self.ended.set()
-        await asyncio.Event().wait()
+        await self.away.wait()
+        raise LogUnavailable("it went away")
 
     async def info(self, *, wait_s: float) -> LogInfo:
         del wait_s
@@ -140,6 +144,42 @@ def test_what_is_damaged_or_of_another_log_is_begun_anew(
         async with followed(tmp_path) as (second, log):
             assert 0 in log.read_after
             assert whole(second.history) == told
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("harm", ["shorter", "another", "the same"])
+def test_a_log_that_was_replaced_while_it_was_away_is_begun_anew(
+    tmp_path: Path, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else rounds that are lost were shown, and orders taken without knowing who acts."""
+    monkeypatch.setattr(archive_of, "AGAIN_S", 0.0)
+    monkeypatch.setattr(archive_of, "LOOK_EVERY_S", WITHIN_S)
+
+    async def main() -> None:
+        async with followed(tmp_path) as (archive, log):
+            archive.reached = True
+            await first_bets(archive)
+            before = archive.history
+            if harm == "shorter":
+                log.messages = log.messages[: len(log.messages) // 4]
+            elif harm == "another":
+                assert before.last is not None
+                before.last = before.last._replace(payload=before.last.payload + b"x")
+            log.read_after.clear()
+            log.ended.clear()
+            away, log.away = log.away, asyncio.Event()
+            away.set()
+            async with asyncio.timeout(WITHIN_S):
+                await log.ended.wait()
+            anew = harm != "the same"
+            assert (archive.history is not before) == anew
+            assert archive.reached != anew
+            assert bool(archive._read) != anew
+            assert log.read_after[-1] == (0 if anew else before.sequence)
+            if harm == "shorter":
+                assert archive.history.sequence == len(log.messages)
+                assert len(archive.history.rounds) < len(before.rounds)
 
     asyncio.run(main())
 
