@@ -52,6 +52,9 @@ class _Told(NamedTuple):
     """By bet id."""
 
 
+_Accounts = dict[_Account, tuple[_Told, entry_pb2.Event]]
+
+
 class Contesting:
     """See the module; a `services.kernel.shells.Shell` with background work."""
 
@@ -130,9 +133,19 @@ def contests_of(found: Diverged) -> Iterator[contests.ContestSettlement]:
     service's, or concerns no bet."""
     if found.service != "settlement":
         return
-    due = _by_cause(found.due)
-    for cause, recorded in _by_cause(found.told).items():
-        yield from _compared(due.get(cause, []), recorded, found)
+    due, told = _by_cause(found.due), _by_cause(found.told)
+    # Answers stand in the order of their causes: what is due to an earlier one never comes.
+    last = max(due.keys() & told.keys(), default=None)
+    passed = [one for one in due if last is not None and one < last and one not in told]
+    left_out = _accounts([answer for one in passed for answer in due[one]])
+    said = _accounts(found.told)
+    for who, (missing, _) in left_out.items():
+        if who not in said:
+            contest = _contest(found.position, who, missing, None)
+            if contest is not None:
+                yield contest
+    for cause, recorded in told.items():
+        yield from _compared(due.get(cause, []), recorded, found, left_out)
 
 
 def _by_cause(answers: Sequence[entry_pb2.Event]) -> dict[Position, list[entry_pb2.Event]]:
@@ -146,15 +159,20 @@ def _compared(
     expected: Sequence[entry_pb2.Event],
     recorded: Sequence[entry_pb2.Event],
     found: Diverged,
+    left_out: _Accounts,
 ) -> Iterator[contests.ContestSettlement]:
-    """What two groups of answers to one cause say otherwise."""
+    """What two groups of answers to one cause say otherwise. `left_out`: what is due to causes that
+    were passed over, and may stand here."""
     due, said = _accounts(expected), _accounts(recorded)
+    owned = {bet_id for one, _ in due.values() for bet_id in one.bets}
     first = found.position
     index_of = {id(one): found.position.index + at for at, one in enumerate(found.told)}
-    for who, (there, event) in said.items():
-        here = due.get(who)
+    for who, (recorded_there, event) in said.items():
+        here, there = due.get(who) or left_out.get(who), recorded_there
         if here is None and expected and expected[-1].continues:
-            continue  # It may be due in a later step.
+            # It may be due in a later step, but not with bets that are another account's.
+            bets = {bet_id: bet for bet_id, bet in there.bets.items() if bet_id in owned}
+            there = there._replace(bets=bets)
         at = first._replace(index=index_of[id(event)])
         contest = _contest(at, who, here[0] if here else None, there)
         if contest is not None:
@@ -170,11 +188,9 @@ def _compared(
                 yield contest
 
 
-def _accounts(
-    answers: Sequence[entry_pb2.Event],
-) -> dict[_Account, tuple[_Told, entry_pb2.Event]]:
+def _accounts(answers: Sequence[entry_pb2.Event]) -> _Accounts:
     """By account, what its bets came to."""
-    found: dict[_Account, tuple[_Told, entry_pb2.Event]] = {}
+    found: _Accounts = {}
     for one in answers:
         if one.type == _SETTLED:
             settled = settlements.BetsSettled.FromString(one.body)

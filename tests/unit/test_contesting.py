@@ -27,6 +27,7 @@ from tests.fleet.small_cell import memory_cell
 from tests.unit.deciding import Deciding, by
 
 CAUSE = entry_pb2.Position(segment=1, sequence=8)
+LATER = entry_pb2.Position(segment=1, sequence=8, index=1)
 FIRST = 3
 """Index in the entry of the first answer that differs."""
 
@@ -65,12 +66,14 @@ def corrected(account: str, after: settlement.SettledBet) -> corrections.BetsCor
     )
 
 
-def answers(*bodies: Message, continues: bool = False) -> list[entry_pb2.Event]:
+def answers(
+    *bodies: Message, continues: bool = False, cause: entry_pb2.Position = CAUSE
+) -> list[entry_pb2.Event]:
     made = [
         entry_pb2.Event(
             type=str(body.DESCRIPTOR.full_name),
             body=body.SerializeToString(deterministic=True),
-            cause=CAUSE,
+            cause=cause,
             index=number,
         )
         for number, body in enumerate(bodies)
@@ -139,6 +142,37 @@ def test_what_may_come_in_a_later_step_is_not_missed_yet() -> None:
     due = answers(ANN, BOB, continues=True)
     assert [one[1] for one in says(differs(due, answers(BOB, CEM, continues=True)))] == ["ann"]
     assert differs(due, answers(ANN, CEM, continues=True)) == []
+
+
+def test_a_bet_of_another_account_is_named_though_more_may_come() -> None:
+    due = answers(ANN, BOB, continues=True)
+    eve = settled("eve", bet(1, 900), bet(5, 900))
+    assert says(differs(due, answers(eve, BOB, continues=True)))[0] == (
+        "1/9/3",
+        "eve",
+        ["t1-7-1 tie: expected nothing, recorded won 9.00 EUR"],
+    )
+
+
+def test_a_settlement_that_is_left_out_whole_names_every_account() -> None:
+    passed, other = answers(ANN, BOB, END), settled("cem", bet(3, 900))
+    later = answers(other, END, cause=LATER)
+    assert says(differs(passed + later, later)) == [
+        ("1/9/3", "ann", ["t1-7-1 tie: expected won 9.00, recorded nothing EUR"]),
+        ("1/9/3", "bob", ["t1-7-2 tie: expected won 9.00, recorded nothing EUR"]),
+    ]
+
+
+def test_what_is_not_surely_left_out_is_not_named() -> None:
+    # Answered elsewhere, and rightly.
+    passed, later = answers(ANN, END), answers(CEM, END, cause=LATER)
+    elsewhere = answers(ANN, CEM, END, cause=LATER)
+    assert differs(passed + later, elsewhere) == []
+    # Still to come.
+    wrong = answers(settled("ann", bet(1, 800)), END)
+    assert [one[1] for one in says(differs(passed + later, wrong))] == ["ann"]
+    # An answer that nobody waits for says nothing of what is due.
+    assert differs(passed, answers(END, cause=LATER)) == []
 
 
 def test_a_correction_that_was_settled_wrongly_is_named_with_its_id() -> None:
