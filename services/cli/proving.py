@@ -21,7 +21,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.accepted_differences import Answer, accepted_apart, accepted_in
 from services.cli.cores import CORES
-from services.cli.differences import difference_line
+from services.cli.differences import difference_line, differences_in
 from services.cli.starts import is_named
 from services.events import event_types
 from services.kernel.event import Core
@@ -42,8 +42,8 @@ from services.kernel.snapshot import (
 from services.wallet.domain.state import sums
 
 MAX_DIFFERENCES = 20
-"""Of one service in one piece: after so many it is not decided again any further, since each takes
-a reading of the piece up to there."""
+"""Entries of one service in one piece: after so many it is not decided again any further,
+since each takes a reading of the piece up to there."""
 PIECES_A_PROCESS = 8
 """At most: so that none waits for long at the end, and few states are in memory."""
 BY_SERVICE = {core.service: core for core in CORES}
@@ -204,10 +204,11 @@ class _Proving:
             try:
                 replica.read(entry, 0.0)
             except Diverged as diverged:
-                found.differences.append(
-                    Difference(str(diverged.position), entry.head.hex(), difference_line(diverged))
-                )
-                found.answers += replica.answers_compared + 1
+                found.differences += [
+                    Difference(str(one.position), entry.head.hex(), difference_line(one))
+                    for one in differences_in(diverged)
+                ]
+                found.answers += replica.answers_compared + len(diverged.told)
                 await self._follow_record(name, entry.sequence)
             except LogBroken:
                 raise

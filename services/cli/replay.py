@@ -12,6 +12,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.wallet.v1 import events_pb2 as wallet
 from services.cli.accepted_differences import Answer, accepted_apart, accepted_in
 from services.cli.cores import CORES
+from services.cli.differences import differences_in
 from services.cli.recalled import Recalled
 from services.events import event_types
 from services.kernel.event import Position
@@ -22,8 +23,8 @@ from services.kernel.replica import BehaviourUnknown, Diverged, Replica
 from services.wallet.domain.state import sums
 
 MAX_DIFFERENCES = 20
-"""Of one service: after so many it is not decided again any further, since each takes a reading of
-the log up to there."""
+"""Entries of one service: after so many it is not decided again any further, since each takes a
+reading of the log up to there."""
 
 
 @dataclass(slots=True)
@@ -161,11 +162,11 @@ class Replaying:
     async def _follow_record(
         self, service: str, replica: AnyReplica, diverged: Diverged, entry: ReadEntry
     ) -> None:
-        self.differing.append((diverged, entry.head))
-        self.found.answers += replica.answers_compared + 1
+        self.differing += [(one, entry.head) for one in differences_in(diverged)]
+        self.found.answers += replica.answers_compared + len(diverged.told)
         again = await _recorded(replica, self._log, entry.sequence, self._new_reader)
-        count = sum(one.service == service for one, _ in self.differing)
-        if again is None or count >= MAX_DIFFERENCES:
+        readings = {one.position.sequence for one, _ in self.differing if one.service == service}
+        if again is None or len(readings) >= MAX_DIFFERENCES:
             self.found.lost[service] = diverged.position
             del self.replicas[service]
         else:

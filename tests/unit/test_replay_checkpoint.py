@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from sabot.log.v1 import events_pb2 as logs
+from sabot.settlement.v1 import events_pb2 as settlements
 from services.cli import progress as progress_module
 from services.cli import verify_export
 from services.cli.capsule_file import Part, read_parts, write_parts
@@ -31,7 +32,7 @@ from services.cli.proving import History, Proven, history_of, pieces_of, prove_p
 from services.cli.replay import Verified, verify
 from services.cli.replay_checkpoint import MAGIC, ReplayCheckpoint
 from services.kernel.entry import first_head, position_proto
-from services.kernel.event import Position
+from services.kernel.event import Answers, Event, Position, Unfinished
 from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.simulator.virtual_time import run_virtual
@@ -55,7 +56,7 @@ async def accept(cell: Any, at: Position, head: bytes) -> None:
 
 def played(cores: Sequence[Any] = CORES, seed: int = 1, accepting: str = "") -> MemoryStore:
     """A log of three rounds. `accepting`: which differences of the first two are accepted before
-    the third: "all", or "other", by another chain hash."""
+    the third: "all", or "other", by another chain hash, or "first", only that of each entry."""
 
     async def main() -> MemoryStore:
         async with memory_cell(seed, cores=cores) as (cell, store):
@@ -66,8 +67,10 @@ def played(cores: Sequence[Any] = CORES, seed: int = 1, accepting: str = "") -> 
                 await cell.until(lambda: cell.process.between_entries, "nothing is half-way")
                 log = MemoryLog(store)
                 for one in (await verify(log)).differences:
+                    if accepting == "first" and one.position.index:
+                        continue
                     (head,) = await heads_until(log, {one.position.sequence: b""}, 1, check=False)
-                    await accept(cell, one.position, head if accepting == "all" else bytes(32))
+                    await accept(cell, one.position, bytes(32) if accepting == "other" else head)
             await cell.play(1, ["ann"])
         return store
 
@@ -269,6 +272,38 @@ def test_what_was_accepted_on_purpose_counts_apart(tmp_path: Path, accepting: st
         assert f" {later} differences{f', {apart} accepted' if apart else ''}, head" in (
             history.line()
         )
+
+
+def test_what_was_accepted_hides_nothing_else_of_its_entry(tmp_path: Path) -> None:
+    """Every round's payout and what ends its settlement are wrong, in one entry."""
+
+    def wrong_twice(state: Any, event: Event) -> Answers:
+        decided = overpaying(state, event)
+        for body in decided.answers if isinstance(decided, Unfinished) else decided:
+            if isinstance(body, settlements.RoundSettled):
+                body.rule_set_hash = bytes(32)
+        return decided
+
+    cores = [
+        dataclasses.replace(core, decide=wrong_twice) if core.service == "settlement" else core
+        for core in CORES
+    ]
+    whole = run_virtual(verify(MemoryLog(played(cores, seed=3))))
+    places = {one.position for one in whole.differences}
+    both = {at for at in places if at.index and at._replace(index=0) in places}
+    assert both
+    store = played(cores, seed=3, accepting="first")
+    found = run_virtual(verify(MemoryLog(store)))
+    assert found.let_stand
+    assert {at.index for at in (one.position for one in found.let_stand)} == {0}
+    assert both <= {one.position for one in found.differences}
+    history = proven(store, tmp_path, interrupting=True)
+    assert (len(history.differences), len(history.let_stand)) == (
+        len(found.differences),
+        len(found.let_stand),
+    )
+    assert not found.lost
+    assert found.answers == whole.answers + 1, "that the acceptance was noted"
 
 
 def test_who_could_not_be_followed_is_not_right_even_where_all_was_accepted() -> None:
