@@ -297,7 +297,7 @@ ROUTES = [
     Route("/rounds", page(index)),
     Route("/rounds/live", live(follow_index)),
     Route("/rounds/{round_id}", page(show, reads="rounds")),
-    Route("/rounds/{round_id}/at", page(at)),
-    Route("/rounds/{round_id}/live", live(follow)),
+    Route("/rounds/{round_id}/at", page(at, reads="rounds")),
+    Route("/rounds/{round_id}/live", live(follow, reads="rounds")),
     Route("/rounds/{round_id}/proofs", page(proofs, reads="proofs")),
 ]

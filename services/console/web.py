@@ -200,8 +200,9 @@ def change(work: Work, *roles: Role) -> Endpoint:
     return endpoint
 
 
-def live(work: Live, *roles: Role) -> Endpoint:
-    """A stream of parts of a page, as server-sent events. It ends with the session."""
+def live(work: Live, *roles: Role, reads: str = "") -> Endpoint:
+    """A stream of parts of a page, as server-sent events. It ends with the session. `reads`: as of
+    a page, told once for each stream."""
 
     async def endpoint(request: Request) -> Response:
         visit = visit_of(request)
@@ -211,6 +212,8 @@ def live(work: Live, *roles: Role) -> Endpoint:
             return Response(status_code=204)
         if visit.session.streams >= MOST_STREAMS:
             return Response(status_code=503)
+        if reads:
+            visit.desk.telling.read(visit.session.name, reads)
         return StreamingResponse(
             _events(visit, work),
             media_type="text/event-stream",

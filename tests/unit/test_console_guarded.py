@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from sabot.audit.v1.significant_events_pb2 import NOTED_KIND_READ
 from services.console import people as people_of
 from services.console import signing_in
 from services.console.app import POLICY, application, routes
@@ -28,6 +29,7 @@ from services.console.telling import Telling
 from services.console.web import COOKIE
 from services.kernel.log import Log, LogUnavailable
 from services.kernel.tokens import Role
+from tests.unit.test_console_kept import followed
 
 PASSWORD, OTHER = "right-password", "another-password"
 OURS = {"sec-fetch-site": "same-origin"}
@@ -297,6 +299,25 @@ async def test_dealer_and_supervisor_of_one_round_are_two_people(place: Place) -
     answer = await one.post("/tables/t1/orders/void", form | {"round_id": "t1-2"})
     assert answer.status == 400
     assert list(actors) == ["t1-1"]
+
+
+async def test_whoever_follows_a_round_or_moves_through_it_is_told_to_audit(
+    place: Place, tmp_path: Path
+) -> None:
+    """Both show what its page shows."""
+    place.desk.telling = telling = Telling(place.desk.fleet, "token-of-the-console")
+    one = await place.signed_in("vera")
+    async with followed(tmp_path / "log") as (archive, _):
+        place.desk.archive = archive
+        path = f"/rounds/{next(iter(archive.history.rounds))}"
+        assert (await one.get(f"{path}/at?n=0")).status == 200
+        assert list(telling._waiting.items()) == [((NOTED_KIND_READ, "vera", "rounds"), 1)]
+        telling._waiting.clear()
+        following = asyncio.ensure_future(one.get(f"{path}/live"))
+        await asyncio.wait([following], timeout=0.1)  # It does not end by itself.
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        assert list(telling._waiting.items()) == [((NOTED_KIND_READ, "vera", "rounds"), 1)]
 
 
 async def test_what_is_too_large_or_no_form_is_refused(place: Place) -> None:
