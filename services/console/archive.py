@@ -36,6 +36,9 @@ WORTH_SAVING = 1_000
 LOOK_EVERY_S = 0.5
 """How often it is looked whether there is something to save."""
 
+SEEK_S = 20.0
+"""A search that takes longer is given up: others wait for it."""
+
 KEPT_ROUNDS = 16
 """Rounds kept as they were read: a scrubber asks for the same one again and again."""
 
@@ -165,8 +168,8 @@ class Archive:
 
     async def find(self, text: str, kinds: Sequence[str], enough: int, after: int = 0) -> Found:
         """The newest events that concern an id; one search at a time. `after`: an entry behind
-        which they all stand. Raises LogUnavailable, NoLog."""
-        async with self._seeking:
+        which they all stand. Raises TimeoutError, LogUnavailable, NoLog."""
+        async with asyncio.timeout(SEEK_S), self._seeking:
             log = await self.log()
             seeking = Seeking(log, self.types, self.history, self.data, enough)
             return await seeking.find(text, kinds, after)

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from services.cli.describe import describe
 from services.cli.moments import parse_position
+from services.console.archive import SEEK_S
 from services.console.lobby import all_tables
 from services.console.web import Refusal, Visit, page
 from services.kernel.event import Event
@@ -41,7 +42,11 @@ async def seek(visit: Visit) -> Response:
     # A bet's id names its round.
     note = visit.desk.archive.history.rounds.get(asked.rpartition(".")[0])
     after = note.first - 1 if note is not None else 0
-    found = await visit.desk.archive.find(asked, kinds, SHOWN, after)
+    try:
+        found = await visit.desk.archive.find(asked, kinds, SHOWN, after)
+    except TimeoutError:
+        # Not as what may be over in a moment: such a page would search again by itself.
+        raise Refusal(422, "refused.search", seconds=int(SEEK_S)) from None
     if not found.events:
         raise Refusal(404, "refused.nothing", asked=asked)
     return visit.page(

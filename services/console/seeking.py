@@ -7,6 +7,7 @@ pages of rounds check. Log times are those of the log."""
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,10 @@ BEFORE = 200
 """Entries before it, in which what it answers stands."""
 AT_ONCE = 4_000
 """Entries looked through before it is seen whether there is enough."""
+MOST_PLACES = 5_000
+"""Entries with the id that are looked at, the newest: an account has more in a year."""
+READ_AT_ONCE = 50_000
+"""Entries read for the id before it is seen whether there are so many."""
 UUID7_VERSION = "7"
 CLOCKS_APART_US = 3_600_000_000
 """What is made at a time is in the log no more than this before: clocks of partners differ."""
@@ -61,28 +66,34 @@ class Seeking:
         which all of them stand. Raises LogUnavailable."""
         last = (await self._log.info(wait_s=3.0)).last_sequence
         made = self._history.sequence_at(_made_us(text) - CLOCKS_APART_US)
-        places = await self._places(text, max(after, made), last)
+        needle = text.encode()
+        if "trace" not in kinds:
+            # An id is a whole field, which has its length before it: else one letter were in every
+            # entry. A trace is a part of one.
+            needle = bytes([len(needle)]) + needle
+        places = await self._places(needle, max(after, made), last)
         if not places and made > after:
-            places = await self._places(text, after, last)  # Its clock was wrong.
+            places = await self._places(needle, after, last)  # Its clock was wrong.
+        is_cut = len(places) > MOST_PLACES
         found: dict[str, dict[object, Event]] = {kind: {} for kind in kinds}
-        rest = places
+        rest = places[-MOST_PLACES:]
         while rest:
             end = min(last, rest[-1] + BEHIND)
-            first = next(one for one in rest if one >= rest[-1] - AT_ONCE)
-            await self._look(text, kinds, max(0, first - BEFORE - 1), end, found)
-            rest = [one for one in rest if one < first]
+            at = bisect_left(rest, rest[-1] - AT_ONCE)
+            await self._look(text, kinds, max(0, rest[at] - BEFORE - 1), end, found)
+            del rest[at:]
             if any(len(events) >= self._enough for events in found.values()):
                 break
         for kind in kinds:
             events = sorted(found[kind].values(), key=lambda one: one.position)
             if events:
-                whole = not rest and len(events) <= self._enough
+                whole = not rest and not is_cut and len(events) <= self._enough
                 return Found(kind, events[-self._enough :], whole)
         return Found()
 
-    async def _places(self, text: str, after: int, last: int) -> list[int]:
-        """Every entry behind one that holds the id's bytes, by sequence."""
-        needle = text.encode()
+    async def _places(self, needle: bytes, after: int, last: int) -> list[int]:
+        """Every entry behind one that holds some bytes, by sequence; of more than MOST_PLACES the
+        newest."""
         try:
             ranges = await asyncio.to_thread(
                 ranges_of_bytes, stream_folder(self._data, self._log.cell), needle, after
@@ -93,9 +104,13 @@ class Seeking:
             # The newest entries may not be in the files yet.
             ranges.append((max(after, self._history.sequence - BEHIND), last))
         found: set[int] = set()
-        for begin, end in ranges:
-            async for batch in _read(self._log, begin, min(end, last)):
-                found |= {one.sequence for one in batch if needle in one.payload}
+        for begin, end in reversed(ranges):
+            until = min(end, last)
+            while begin < until and len(found) <= MOST_PLACES:
+                from_ = max(begin, until - READ_AT_ONCE)
+                async for batch in _read(self._log, from_, until):
+                    found |= {one.sequence for one in batch if needle in one.payload}
+                until = from_
         return sorted(found)
 
     async def _look(

@@ -15,8 +15,9 @@ from urllib.parse import urlencode
 import pytest
 
 from sabot.audit.v1.significant_events_pb2 import NOTED_KIND_READ
+from services.console import archive as archive_of
+from services.console import finding, signing_in
 from services.console import people as people_of
-from services.console import signing_in
 from services.console.app import POLICY, application, routes
 from services.console.archive import Archive
 from services.console.calls import Fleet
@@ -318,6 +319,23 @@ async def test_whoever_follows_a_round_or_moves_through_it_is_told_to_audit(
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         assert list(telling._waiting.items()) == [((NOTED_KIND_READ, "vera", "rounds"), 1)]
+
+
+async def test_a_search_that_takes_too_long_is_given_up_and_not_tried_again(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def all_tables(_: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr(finding, "all_tables", all_tables)
+    monkeypatch.setattr(archive_of, "SEEK_S", 0.0)
+    one = await place.signed_in()
+    async with followed(tmp_path / "log") as (archive, _):
+        place.desk.archive = archive
+        answer = await one.get("/find?q=somebody")
+    assert answer.status == 422
+    assert "took longer" in answer.text
+    assert "data-again" not in answer.text
 
 
 async def test_what_is_too_large_or_no_form_is_refused(place: Place) -> None:

@@ -28,6 +28,7 @@ WITHIN_S = 30.0
 ENOUGH = 100
 BATCH = 256
 CODEC = StateCodec()
+KINDS_ASKED = [one for one in KINDS if one != "trace"]
 
 
 class Recorded:
@@ -229,6 +230,46 @@ def test_a_search_finds_what_a_search_of_the_whole_log_finds(tmp_path: Path) -> 
                 assert found.whole == (len(expected) <= ENOUGH), text
             nobody = await archive.find("nobody-knows", KINDS, ENOUGH)
             assert (nobody.kind, nobody.events) == ("", [])
+
+    asyncio.run(main())
+
+
+def test_what_is_only_a_part_of_ids_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in nearly every entry, and nobody's."""
+
+    async def look(*_: object) -> None:
+        raise AssertionError("it was looked for")
+
+    async def main() -> None:
+        async with followed(tmp_path) as (archive, _):
+            body = (await first_bets(archive)).body
+            assert isinstance(body, tables.BetsPlaced)
+            monkeypatch.setattr(seeking.Seeking, "_look", look)
+            found = await archive.find(body.account_id[:-1], KINDS_ASKED, ENOUGH)
+            assert (found.kind, found.events) == ("", [])
+
+    asyncio.run(main())
+
+
+def test_of_an_id_that_is_everywhere_the_newest_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with followed(tmp_path) as (archive, log):
+            body = (await first_bets(archive)).body
+            assert isinstance(body, tables.BetsPlaced)
+            everything = await archive.find(body.account_id, KINDS_ASKED, 100_000)
+            assert everything.whole
+            monkeypatch.setattr(seeking, "MOST_PLACES", 4)
+            monkeypatch.setattr(seeking, "READ_AT_ONCE", 50)
+            log.read_after.clear()
+            found = await archive.find(body.account_id, KINDS_ASKED, 100_000)
+            assert (found.kind, found.whole) == ("account", False)
+            assert found.events == everything.events[-len(found.events) :]
+            assert 0 < len(found.events) < len(everything.events)
+            assert min(log.read_after) > 0
 
     asyncio.run(main())
 
