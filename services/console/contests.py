@@ -49,7 +49,7 @@ class Repair:
     sequence: int
     """The entry that says so."""
     correction_id: str
-    """Empty: a void before it was paid, or its end."""
+    """Empty: a void before it was paid."""
 
 
 @dataclass(slots=True)
@@ -64,6 +64,8 @@ class Contests:
     """By place, partner and account of the wrong answer, in order."""
     repaired: dict[str, Repair] = field(default_factory=dict[str, Repair])
     """By round."""
+    over: dict[str, int] = field(default_factory=dict[str, int])
+    """By round of which something was left out, the entry that closed it."""
 
     def add(self, body: audits.SettlementContested, time_us: int) -> None:
         """The audit contests a settlement."""
@@ -88,16 +90,25 @@ class Contests:
     def voided(self, round_id: str, sequence: int) -> None:
         """A round was voided before it was paid."""
         if any(one.told.round_id == round_id for one in self.kept.values()):
-            self.repaired[round_id] = Repair(sequence, "")
-            self.version += 1
+            self._repaired(round_id, sequence)
 
     def closed(self, round_id: str, sequence: int) -> None:
         """A round is over. Of those that the audit contests only what was left out is repaired."""
         if any(one.is_missing and one.told.round_id == round_id for one in self.kept.values()):
-            self.voided(round_id, sequence)
+            self.over[round_id] = sequence
+            self.version += 1
+
+    def _repaired(self, round_id: str, sequence: int) -> None:
+        """The audit may have been behind: what came later repaired it already."""
+        known = self.repaired.get(round_id)
+        if known is None or known.sequence < sequence:
+            self.repaired[round_id] = Repair(sequence, "")
+            self.version += 1
 
     def is_open(self, one: Contest) -> bool:
         """Whether it is still to be repaired."""
+        if one.is_missing and self.over.get(one.told.round_id, 0) > one.answer.sequence:
+            return False
         repair = self.repaired.get(one.told.round_id)
         if repair is None or repair.sequence <= one.answer.sequence:
             return True

@@ -54,11 +54,19 @@ class RoundNote:
     opened_us: int
     last: int = 0
     """The entry that says it is over; 0: it runs."""
-    voided: bool = False
+    voided_at: int = 0
+    """The entry that says it was voided; 0: it was not."""
+    closed_at: int = 0
+    """The entry that says it was closed; what is said of it afterwards only moves `last`."""
     suspended: bool = False
     """Whether it was at any time."""
     corrected: bool = False
     """Whether anything of it was corrected, or was to be."""
+
+    @property
+    def voided(self) -> bool:
+        """Whether it was voided before it was paid."""
+        return self.voided_at > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,14 +321,14 @@ class History:
         self.contests.closed(body.round_id, one.position.sequence)
         note = self.rounds.get(body.round_id)
         if note is not None:
-            note.last = one.position.sequence
+            note.last = note.closed_at = one.position.sequence
 
     def _round_voided(self, one: Skimmed) -> None:
         round_id = tables.RoundVoided.FromString(one.proto.body).round_id
         self.contests.voided(round_id, one.position.sequence)
         note = self.rounds.get(round_id)
         if note is not None:
-            note.voided = True
+            note.voided_at = one.position.sequence
 
     def _round_suspended(self, one: Skimmed) -> None:
         note = self.rounds.get(tables.RoundSuspended.FromString(one.proto.body).round_id)
@@ -341,6 +349,11 @@ class History:
         note = self.rounds.get(body.round_id)
         if note is not None:
             _longer(note, one)
+            # The audit may have been away meanwhile, and contest what is repaired.
+            if note.voided_at:
+                self.contests.voided(note.round_id, note.voided_at)
+            if note.closed_at:
+                self.contests.closed(note.round_id, note.closed_at)
 
     def _result_corrected(self, one: Skimmed) -> None:
         self.contests.corrected(corrections.ResultCorrected.FromString(one.proto.body))

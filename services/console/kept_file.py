@@ -16,7 +16,7 @@ from services.console.history import Kept, Mark, thin
 from services.kernel.log import LogMessage
 from services.kernel.snapshot import DIGEST_BYTES, SnapshotUnusable, StateCodec
 
-SCHEMA = 2
+SCHEMA = 3
 """Of `Kept`, all that is in it, and what is taken from the log into it: a new one begins anew."""
 MOST_BALANCES = 200_000
 """Balances in all marks of the file together: a few MiB."""

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
 from sabot.audit.v1 import contest_events_pb2 as audits
 from sabot.log.v1 import entry_pb2
 from sabot.settlement.v1 import events_pb2 as settlement
 from sabot.table.v1 import correction_events_pb2 as corrections
+from sabot.table.v1 import events_pb2 as tables
+from services.cli.skim import Skimmed
 from services.console import contests as module
 from services.console.contests import Contests
+from services.console.history import History
+from services.events import event_types
+from services.kernel.event import Position
 
 PAID = settlement.SettledBet(bet_id="t1-7.1", bet="tie", outcome=settlement.OUTCOME_WON)
 
@@ -45,6 +51,13 @@ def kept(*told: audits.SettlementContested) -> Contests:
     for one in told:
         found.add(one, 5)
     return found
+
+
+def take(history: History, sequence: int, body: Message) -> None:
+    """An answer stands there in the log."""
+    name = str(body.DESCRIPTOR.full_name)
+    proto = entry_pb2.Event(type=name, body=body.SerializeToString())
+    history._takes[name](Skimmed(Position(1, sequence, 0), "table", False, proto, 5, 1))
 
 
 def open_accounts(found: Contests) -> list[str]:
@@ -88,6 +101,39 @@ def test_a_void_repairs_and_the_end_of_a_round_only_what_was_left_out() -> None:
         assert open_accounts(found) == left
         found.voided("t1-7", 30)
         assert open_accounts(found) == []
+
+
+def test_what_a_round_left_out_is_paid_at_its_end_and_what_was_wrong_stays_so() -> None:
+    found = kept(contested("ann", missing=True), contested("bob"))
+    found.closed("t1-7", 20)
+    assert open_accounts(found) == ["bob"]
+
+
+@pytest.mark.parametrize(
+    ("end", "missing", "left"),
+    [
+        (tables.RoundVoided(round_id="t1-7"), False, []),
+        (tables.RoundVoided(round_id="t1-7"), True, []),
+        (tables.RoundClosed(round_id="t1-7"), False, ["ann"]),
+        (tables.RoundClosed(round_id="t1-7"), True, []),
+    ],
+)
+def test_what_the_audit_contests_behind_its_repair_is_repaired(
+    end: Any, missing: bool, left: list[str]
+) -> None:
+    """It was away meanwhile: nothing more is said of the round, and the alarm would stay."""
+    history = History("main", event_types(), {})
+    take(history, 3, tables.RoundOpened(round_id="t1-7"))
+    take(history, 12, end)
+    take(history, 20, contested(sequence=9, missing=missing))
+    assert open_accounts(history.contests) == left
+    # What was answered wrongly later it did not repair.
+    take(history, 21, contested("bob", 15, missing=missing, correction_id="correction-1"))
+    assert open_accounts(history.contests) == ["bob", *left]
+    # Nor does it take the place of what repaired that.
+    take(history, 30, closed(name="correction-2"))
+    take(history, 31, contested("cem", 16, missing=missing))
+    assert open_accounts(history.contests) == []
 
 
 def test_a_corrected_round_is_known_by_what_is_in_force() -> None:
