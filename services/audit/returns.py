@@ -1,5 +1,10 @@
-"""What every kind of bet returns, held against its exact return: a game that pays what its rules do
-not say shows here even where every single answer follows from the log.
+"""What every kind of bet returns, held against its exact return: a game whose cards, wheel or dice
+fall otherwise than its rules reckon with shows here even where every single answer follows from the
+log.
+
+What is looked at are the fates that bets met, each at what the rules say that it returns. What was
+paid is not: another payment does not follow from the log, and `contesting` names it at once. A fate
+that the rules do not know lies outside of every limit.
 
 Samples, limits and their level are those of `services.odds.tally`; what was counted is kept in a
 file, so that months count, not the time since the last start."""
@@ -121,14 +126,16 @@ class Returns:
                 if found is not None:
                     rules = self._tallies.rule_sets[digest]
                     labels = (f"{rules.rule_set_id}@{rules.version}", name)
-                    deviation.labels(*labels).set(found[0])
+                    if found[0] is not None:
+                        deviation.labels(*labels).set(found[0])
                     outside.labels(*labels).set(found[1])
 
         return measure
 
-    def _look(self, digest: bytes, name: str) -> tuple[float, bool] | None:
+    def _look(self, digest: bytes, name: str) -> tuple[float | None, bool] | None:
         """How far the bet's return lies from the exact one, and whether that is beyond chance; None
-        where no enumeration gives one."""
+        where no enumeration gives one. What a fate returns that the rules do not know nobody can
+        say, but no chance gives it."""
         rules = self._tallies.rule_sets.get(digest)
         if rules is None:
             return None
@@ -141,8 +148,11 @@ class Returns:
         offer = offers.get(kind)
         if offer is None or (rules.game == rule_set_pb2.GAME_BLACKJACK and kind in BY_PLAY):
             return None
+        returns = returns_of(rules, offer)
+        if not tally.fates.keys() <= returns.keys():
+            return None, True
         exact = self._exact_of(digest, rules).get(name)
-        found = band(tally.fates, returns_of(rules, offer), CERTAIN)
+        found = band(tally.fates, returns, CERTAIN)
         if exact is None or found is None:
             return None
         return found.observed - float(exact), not found.low <= float(exact) <= found.high

@@ -126,13 +126,15 @@ BOOKS_UNBALANCED = Metric(
 RETURN_DEVIATION = Metric(
     "gauge",
     "sabot_return_deviation",
-    "What a bet returned beyond its exact return, per unit of the stake, one sample a round.",
+    "What a bet's fates returned by its rules beyond its exact return, per unit of the "
+    "stake, one sample a round.",
     ("rules", "bet"),
 )
 RETURN_OUTSIDE = Metric(
     "gauge",
     "sabot_return_outside",
-    "Whether a bet's exact return lies outside of the limits that its rounds leave: 1, else 0.",
+    "Whether a bet's exact return lies outside of the limits that its rounds leave, or its "
+    "rules do not know a fate of it: 1, else 0.",
     ("rules", "bet"),
 )
 SEAL_AGE_SECONDS = Metric(

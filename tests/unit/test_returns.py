@@ -1,5 +1,5 @@
-"""The audit's watch over returns: a bet that pays what its rules do not say is found, one that pays
-as they say is not, and a start goes on where the last one ended.
+"""The audit's watch over returns: a bet that falls otherwise than its rules reckon is found, one
+that falls as they do is not, and a start goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -125,3 +125,11 @@ async def test_a_file_of_another_log_leaves_nothing_due(tmp_path: Path) -> None:
     fed(path, log(50, FAIR)).close()
     returns, _ = await caught_up(path, log(0, FAIR))
     assert told(returns) == (None, None, None)
+
+
+def test_a_fate_that_the_rules_do_not_know_is_outside(tmp_path: Path) -> None:
+    entries = log(50, FAIR)
+    settled = entries[-1][2][0].body
+    assert isinstance(settled, settlement.BetsSettled)
+    settled.bets[0].line = "by_13"
+    assert told(fed(tmp_path / "returns.json", entries)) == (None, 1, None)
