@@ -1,7 +1,8 @@
 """How far the proof of a history is, in a file from which it goes on.
 
-A file that is damaged, of another build or of another log is refused: what it says to be proven
-must be what the log has, up to the last entry that it speaks of.
+A file that is damaged, of other code or of another log is refused: the entry up to which it says
+that something is proven must stand in the log, with all before it. What it came to there is
+believed as it stands: who may write the file may write what they like.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from services.cli.capsule_file import NotACapsule, Part, read_parts, write_parts
 from services.cli.moments import parse_position
 from services.cli.proving import BY_SERVICE, Difference, Piece, Proven
+from services.kernel.attesting import installed_code
 from services.kernel.build import BUILD
 from services.kernel.entry import first_head, next_head
 from services.kernel.log import Log
@@ -118,6 +120,17 @@ async def identity_of(log: Log) -> str:
     return log.cell
 
 
+def check_code(path: Path, about: Mapping[str, Any]) -> None:
+    """Whether it was left by the code that runs here: of other code it says what that decided. The
+    build's name alone tells releases apart, not what was changed in between.
+
+    Raises CheckpointUnusable."""
+    if about["build"] != BUILD:
+        raise CheckpointUnusable(f"{path} was left by {about['build']}: remove it")
+    if about.get("code") != installed_code().hex():
+        raise CheckpointUnusable(f"{path} was left by other code: remove it to begin anew")
+
+
 def write_checkpoint(path: Path, log: str, pieces: list[Piece], proven: dict[int, Proven]) -> None:
     """Write how far it is, whole or not at all. `log`: its identity."""
     write_parts(path, _parts(log, left_of(pieces, proven), proven), MAGIC)
@@ -132,6 +145,7 @@ def _parts(log: str, left: list[Piece], proven: dict[int, Proven]) -> Iterator[P
     about = {
         "log": log,
         "build": BUILD,
+        "code": installed_code().hex(),
         "pieces": [
             {"number": one.number, "services": one.services, "last": one.last} for one in left
         ],
@@ -155,14 +169,14 @@ def _parts(log: str, left: list[Piece], proven: dict[int, Proven]) -> Iterator[P
 
 def read_checkpoint(path: Path, log: str) -> Checkpoint | None:
     """How far it is; None where there is no such file. Raises CheckpointUnusable."""
+    installed_code()  # Read before the work begins: what is kept later is of that code.
     try:
         with path.open("rb") as file:
             parts = {part.name: part.body for part in read_parts(file, MAGIC)}
         about: Any = json.loads(parts.pop("about"))
         if about["log"] != log:
             raise CheckpointUnusable(f"{path} is of another log: remove it, or name another one")
-        if about["build"] != BUILD:
-            raise CheckpointUnusable(f"{path} was left by {about['build']}: remove it")
+        check_code(path, about)
         pieces = {
             one["number"]: Piece(one["number"], tuple(one["services"]), one["last"])
             for one in about["pieces"]

@@ -1,7 +1,8 @@
 """How far `sabot replay --verify` is, in a file from which it goes on.
 
-It holds the states of all cores, what was counted, and the differences so far. It is believed for
-no more than the log bears out: the log is hashed up to its place, and must come to its chain hash.
+It holds the states of all cores, what was counted, and the differences so far. It must be of this
+code and of this log: that is hashed up to its place, and must come to its chain hash. What it holds
+is believed as it stands: who may write the file may write what they like.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from google.protobuf.message import DecodeError
 from sabot.log.v1 import entry_pb2
 from services.cli.capsule_file import NotACapsule, Part, read_parts, write_parts
 from services.cli.moments import parse_position
-from services.cli.prove_checkpoint import CheckpointUnusable, heads_until, identity_of
+from services.cli.prove_checkpoint import (
+    CheckpointUnusable,
+    check_code,
+    heads_until,
+    identity_of,
+)
 from services.cli.proving import BY_SERVICE
 from services.cli.recalled import Recalled
 from services.cli.replay import Replaying
+from services.kernel.attesting import installed_code
 from services.kernel.build import BUILD
 from services.kernel.log import Log
 from services.kernel.reader import REMEMBERED_HEADS
@@ -69,6 +76,7 @@ class ReplayCheckpoint:
 
     async def begin(self, log: Log, last: int, replaying: Replaying) -> None:
         """Go on from what is kept, if anything is. Raises CheckpointUnusable, LogUnavailable."""
+        installed_code()  # Read before the work begins: what is kept later is of that code.
         self._log = await identity_of(log)
         try:
             with self._path.open("rb") as file:
@@ -98,8 +106,7 @@ class ReplayCheckpoint:
             raise CheckpointUnusable(
                 f"{self._path} is of another log: remove it, or name another one"
             )
-        if about["build"] != BUILD:
-            raise CheckpointUnusable(f"{self._path} was left by {about['build']}: remove it")
+        check_code(self._path, about)
         if int(about["sequence"]) > last:
             raise CheckpointUnusable(f"{self._path} is of a longer log: remove it")
 
@@ -123,6 +130,7 @@ def _parts(log: str, replaying: Replaying) -> Iterator[Part]:
     about = {
         "log": log,
         "build": BUILD,
+        "code": installed_code().hex(),
         "sequence": state.sequence,
         "head": state.head.hex(),
         "seconds": found.seconds + time.perf_counter() - replaying.began,

@@ -11,6 +11,7 @@ import pytest
 
 from sabot.settlement.v1 import events_pb2 as settlements
 from services.audit.snapshots import Snapshots
+from services.cli import prove_checkpoint
 from services.cli.cores import CORES
 from services.cli.prove_checkpoint import (
     CheckpointUnusable,
@@ -216,11 +217,16 @@ def test_what_is_left_is_what_is_not_done(past: Past) -> None:
     run_virtual(main())
 
 
-def test_a_checkpoint_of_another_log_or_a_damaged_one_is_refused(
-    past: Past, tmp_path: Path
+def test_a_checkpoint_of_other_code_or_log_or_a_damaged_one_is_refused(
+    past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "checkpoint"
     assert read_checkpoint(path, "main") is None
+    with monkeypatch.context() as other:
+        other.setattr(prove_checkpoint, "installed_code", lambda: bytes(32))
+        write_checkpoint(path, "one", [], {})
+    with pytest.raises(CheckpointUnusable, match="was left by other code: remove it"):
+        read_checkpoint(path, "one")
     write_checkpoint(path, "one", run_virtual(cut(past, 1)), {})
     assert read_checkpoint(path, "one") is not None
     with pytest.raises(CheckpointUnusable, match="another log"):

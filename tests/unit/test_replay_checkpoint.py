@@ -197,6 +197,8 @@ def test_a_damaged_or_foreign_checkpoint_is_told_and_not_used(
         refused("cannot be read, remove it")
     changed(path, build="sabot-99")
     refused("was left by sabot-99: remove it")
+    changed(path, code=bytes(32).hex())
+    refused("was left by other code: remove it to begin anew")
     changed(path, sequence=10**6)
     refused("is of a longer log")
     changed(path, sequence=29)
