@@ -9,7 +9,7 @@ from sabot.log.v1 import events_pb2 as logs
 from services.kernel.call import Call, position_message
 from services.kernel.edge import Edge
 from services.kernel.entry import position_of
-from services.kernel.errors import READ_UNAVAILABLE, Refused
+from services.kernel.errors import POSITION_NOT_REACHED, READ_UNAVAILABLE, Refused
 from services.kernel.log import Log, LogUnavailable
 from services.kernel.log_places import events_at
 from services.kernel.reader import SEGMENT
@@ -19,8 +19,8 @@ _ENDS = frozenset({logs.InputNoted})
 
 
 class Accepting:
-    """See the module. `head_of`: the chain hash at an entry that this process has read; `log`,
-    `edge`: of this process."""
+    """See the module. `head_of`: the chain hash at an entry that this process has read, empty at
+    one that it has not; `log`, `edge`: of this process."""
 
     def __init__(self, head_of: Callable[[int], bytes], log: Callable[[], Log], edge: Edge) -> None:
         self._head_of = head_of
@@ -39,9 +39,13 @@ class Accepting:
             raise Refused(READ_UNAVAILABLE) from error
         if stored is None or not stored.subject.endswith(".out"):
             raise Refused(ANSWER_NOT_FOUND, {"position": str(at)})
+        head = self._head_of(at.sequence)
+        if not head:
+            # The log is ahead of this process; an acceptance without a head would match no answer.
+            raise Refused(POSITION_NOT_REACHED, {"at_least": str(at)})
         body = logs.AcceptLog(
             sequence=at.sequence,
-            head=self._head_of(at.sequence),
+            head=head,
             reason=request.reason,
             difference=request.position,
         )

@@ -57,7 +57,7 @@ class TreeFile:
         return os.pread(self._levels[level], HASH_BYTES, index * HASH_BYTES)
 
     def head(self, sequence: int) -> bytes:
-        """The chain hash at an entry that it has."""
+        """The chain hash at an entry; empty where it does not have it yet."""
         return os.pread(self._heads, HASH_BYTES, (sequence - 1) * HASH_BYTES)
 
     def holds(self, sequence: int, head: bytes) -> bool:
