@@ -60,6 +60,7 @@ class Contesting:
 
     service = "audit"
     wakes: frozenset[type[Message]] = frozenset()
+    since = 2
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}

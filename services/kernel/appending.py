@@ -199,6 +199,11 @@ class Appending:
         of a service."""
         self._in_front[service] = (body, actor)
 
+    def in_front(self, service: str) -> Message | None:
+        """What would go in front of this process's next input of a service now."""
+        waiting = self._in_front.get(service)
+        return None if waiting is None else waiting[0]()
+
     def seen(self, entry: ReadEntry) -> list[Submitted]:
         """An entry of inputs was read: the tokens of its events, if this process wrote it."""
         writer = self._inputs.get(entry.service)

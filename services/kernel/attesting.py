@@ -10,6 +10,7 @@ things are, such as addresses and folders, is no part of it, and no secret is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,7 +91,7 @@ def setting_digests(settings: ServiceSettings) -> dict[str, bytes]:
 
 
 def file_digest(path: Path | None) -> bytes:
-    """SHA-256 of a file; of nothing, where there is none."""
+    """SHA-256 of a file; of nothing, where there is none. Raises OSError."""
     try:
         content = path.read_bytes() if path is not None else b""
     except FileNotFoundError:
@@ -117,6 +118,7 @@ class Attestor:
     """
 
     wakes: frozenset[type[Message]] = frozenset({events_pb2.AskAttestation})
+    since = 2
 
     def __init__(
         self,
@@ -154,11 +156,17 @@ class Attestor:
         """What there is to attest now."""
         del leading, answered  # What this process is made of, no other one tells.
         asked = bool(self._asked)
-        if not asked and self._told is not None and 0 <= now_us - self._looked_us < LOOK_US:
+        if not asked and self._looked_us and 0 <= now_us - self._looked_us < LOOK_US:
             return ()
         self._looked_us = now_us
+        try:
+            parts = self.parts(state)
+        except OSError as error:
+            # Who may call is read from this file too, and goes on as it was.
+            self.problems[CALLERS] = f"{self._token_file}: {error.strerror}"
+            return ()
+        self.problems.pop(CALLERS, None)
         self._asked.clear()
-        parts = self.parts(state)
         if self._told is None:
             reason = events_pb2.ATTEST_REASON_STARTED
         elif parts != self._told:
@@ -238,4 +246,6 @@ class Attesting:
         while True:
             await asyncio.sleep(CODE_EVERY_S)
             for one in self._made:
-                one.code = await asyncio.to_thread(code_digest)
+                # Files that go while they are read are being replaced: the next look sees by what.
+                with contextlib.suppress(OSError):
+                    one.code = await asyncio.to_thread(code_digest)

@@ -23,6 +23,7 @@ class CallWitness:
     """See the module; a `services.kernel.shells.Shell`."""
 
     wakes: frozenset[type[Message]] = frozenset()
+    since = 2
 
     def __init__(self, service: str, notices: Notices) -> None:
         self.service = service

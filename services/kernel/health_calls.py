@@ -27,8 +27,10 @@ class Health(health_pb2_grpc.HealthServicer):
         if self._over:
             return
         response = health_pb2.HealthCheckResponse
-        self._status[name] = response.SERVING if serving else response.NOT_SERVING
-        self._tell()
+        status = response.SERVING if serving else response.NOT_SERVING
+        if self._status.get(name) != status:  # Each change wakes everybody who watches anything.
+            self._status[name] = status
+            self._tell()
 
     def end(self) -> None:
         """Nothing is well any more, and whoever watches is told so at last."""

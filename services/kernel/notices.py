@@ -33,6 +33,7 @@ class Notice:
     subject: str
     """Who; empty: nobody knows, or there were too many."""
     method: str
+    """Empty: several."""
     first_us: int
     last_us: int
     count: int = 1
@@ -59,13 +60,16 @@ class Notices:
 
     def _add(self, kind: NoticeKind, subject: str, method: str, count: int = 1) -> None:
         now_us = self._clock()
-        key = (kind, subject, method)
+        # Who calls without a token tries every method: it is one notice all the same.
+        key = (kind, subject, "" if kind is NoticeKind.REFUSED else method)
         if key not in self._found and sum(one[0] is kind for one in self._found) >= MOST:
             key = (kind, "", "")
         one = self._found.get(key)
         if one is None:
-            self._found[key] = Notice(kind, key[1], key[2], now_us, now_us, count)
+            self._found[key] = Notice(kind, key[1], method, now_us, now_us, count)
             return
+        if one.method != method:
+            one.method = ""
         one.count = min(one.count + count, MOST_COUNTED)
         one.last_us = now_us
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
+from sabot.log.v1 import events_pb2
 from services.kernel.appending import LOG_IS_FULL, Appending
 from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, Outcome, OutcomeUnknown
 from services.kernel.entry import EventTypes
@@ -124,6 +125,7 @@ class Process:
             may_act=lambda: not self._draining and self._freshness.fresh(self._now()),
             clock=clock,
             alarm=alarm,
+            behaviour=self.behaviour_behind,
         )
         self._has_shells = bool(shells)
         self._followers: list[Callable[[list[Event]], None]] = []
@@ -274,6 +276,13 @@ class Process:
     @property
     def behaviour(self) -> int:
         return self.folding.reader.state.behaviour
+
+    def behaviour_behind(self, service: str) -> int:
+        """The behaviour in force where this process's next input of a service will stand."""
+        first = self.appending.in_front(service)
+        if isinstance(first, events_pb2.ActivateBehaviour):
+            return max(first.behaviour, self.behaviour)
+        return self.behaviour
 
     @property
     def known_behaviour(self) -> int:

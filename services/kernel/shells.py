@@ -48,7 +48,8 @@ class Shell(Protocol):
 
 
 class Shells:
-    """The shells of one process. `tell(service, body, actor, partner)` appends an input."""
+    """The shells of one process. `tell(service, body, actor, partner)` appends an input;
+    `behaviour(service)`: what is in force where this process's next one of a service will stand."""
 
     def __init__(
         self,
@@ -59,8 +60,10 @@ class Shells:
         may_act: Callable[[], bool],
         clock: Callable[[], int],
         alarm: Alarm,
+        behaviour: Callable[[str], int],
     ) -> None:
         self._shells = list(shells)
+        self._behaviour = behaviour
         self._replica = replica
         self._tell = tell
         self._may_act = may_act
@@ -92,6 +95,8 @@ class Shells:
     def _poll(self) -> None:
         now_us = self._clock()
         for shell in self._shells:
+            if since(shell) > self._behaviour(shell.service):
+                continue
             replica = self._replica(shell.service)
             actor = f"system:{name_of(shell)}"
             pending = replica.state.pending
@@ -104,6 +109,14 @@ class Shells:
             if self._problems.get(about) != why:
                 self._alarm("shell_cannot", {"about": about, "why": why})
         self._problems = problems
+
+
+def since(shell: Shell) -> int:
+    """The behaviour that brought the kinds of inputs that a shell makes: its `since`, or 1. Before
+    it is in force builds may run, or be gone back to, that take a log with such inputs for
+    broken."""
+    brought: int = getattr(shell, "since", 1)
+    return brought
 
 
 def name_of(shell: Shell) -> str:

@@ -22,6 +22,7 @@ from services.kernel import errors
 from services.kernel.call import MAX_WAIT_S, Call, rpc
 from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_server import Server
+from services.kernel.health_calls import Health
 from services.kernel.projections import ProjectionUnavailable
 from tests.contract.places import PATIENCE_S
 from tests.contract.serving import (
@@ -305,6 +306,18 @@ async def test_a_drain_lets_running_calls_finish_and_takes_no_new_ones(served: S
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await unary(channel, GET_TABLE)(request, metadata=metadata, timeout=PATIENCE_S)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_what_has_not_changed_wakes_nobody() -> None:
+    """Readiness is set ten times a second, and anybody may watch a thousand names."""
+    health = Health()
+    health.set("", True)
+    waiting = asyncio.create_task(health._changed.wait())
+    health.set("", True)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    health.set("", False)
+    assert await waiting
 
 
 async def test_who_watches_health_is_told_the_end_and_holds_up_no_drain(served: Served) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from google.protobuf.message import Message
@@ -18,6 +19,7 @@ from services.kernel import attesting
 from services.kernel.attesting import DAY_US, LOOK_US, PLACES, Attestor, setting_digests
 from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.settings import ServiceSettings
+from services.kernel.shells import Shells
 
 CODE = b"c" * 32
 SECOND = 1_000_000
@@ -76,6 +78,41 @@ def test_it_attests_at_the_start_once_a_day_when_asked_and_on_change(tmp_path: P
     one.code = b"d" * 32
     (again,) = told(one, state, now_us + LOOK_US)
     assert moved(changed, again) == {"code"}
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_and_no_end(tmp_path: Path) -> None:
+    one, state = attestor(tmp_path), SimpleNamespace(rules=[])
+    tokens = tmp_path / "tokens.json"
+    tokens.mkdir()  # Nobody can read that as a file, not even root.
+    assert told(one, state, SECOND) == []
+    assert "Is a directory" in one.problems["callers"]
+    tokens.rmdir()
+    assert told(one, state, SECOND + 1) == [], "it is looked at now and then"
+    (first,) = told(one, state, SECOND + LOOK_US)
+    assert first.reason == log.ATTEST_REASON_STARTED
+    assert one.problems == {}
+
+
+def test_nothing_is_attested_where_an_older_release_may_come_back(tmp_path: Path) -> None:
+    """A build that knows behaviour 1 alone takes a log with an attestation for broken."""
+    said: list[Any] = []
+    state = SimpleNamespace(core=SimpleNamespace(rules=[]), pending=())
+    in_force = [1]
+    here: Any = SimpleNamespace(leading=True, state=state)
+    shells = Shells(
+        [attestor(tmp_path)],
+        replica=lambda _service: here,
+        tell=lambda *what: said.append(what),
+        may_act=lambda: True,
+        clock=lambda: SECOND,
+        alarm=lambda kind, facts: pytest.fail(f"{kind}: {facts}"),
+        behaviour=lambda _service: in_force[0],
+    )
+    shells._poll()
+    assert said == []
+    in_force[0] = 2
+    shells._poll()
+    assert [(service, actor) for service, _, actor, _ in said] == [("table", "system:attestor")]
 
 
 def moved(before: log.Attest, after: log.Attest) -> set[str]:

@@ -405,6 +405,7 @@ def test_a_failed_generator_is_an_alarm_and_no_health() -> None:
         may_act=lambda: True,
         clock=lambda: 0,
         alarm=lambda kind, facts: alarms.append((kind, facts)),
+        behaviour=lambda _service: 1,
     )
     shells._poll()
     shells._poll()

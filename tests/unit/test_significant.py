@@ -193,7 +193,7 @@ def test_alike_notices_are_one_and_nobody_can_flood_the_log() -> None:
     notices = Notices(lambda: now[0])
     for number in range(10_000):
         now[0] += 1
-        notices.refused(f"method-{number}")
+        notices.seen(NoticeKind.REFUSED, f"name-{number}", f"method-{number}", 1)
     notices.read("operator:ada", "GetBalance")
     assert notices.take(1_001 + GATHER_US - 1) == []
     found = notices.take(1_001 + GATHER_US)
@@ -204,6 +204,18 @@ def test_alike_notices_are_one_and_nobody_can_flood_the_log() -> None:
     assert (refused[-1].first_us, refused[-1].last_us) == (1_000 + MOST + 1, 11_000)
     assert [one.subject for one in found if one.kind is NoticeKind.READ] == ["operator:ada"]
     assert notices.take(now[0] + 10 * GATHER_US) == []
+
+
+def test_who_tries_every_method_without_a_token_is_one_notice() -> None:
+    notices = Notices(lambda: 1_000)
+    notices.refused("Play")
+    notices.refused("Play")
+    [one] = notices.take(1_000 + GATHER_US)
+    assert (one.method, one.count) == ("Play", 2)
+    for number in range(100):
+        notices.refused(f"method-{number}")
+    [one] = notices.take(1_000 + GATHER_US)
+    assert (one.subject, one.method, one.count) == ("", "", 100)
 
 
 def watchman(tmp_path: Path, started_us: int = 0) -> tuple[Watchman, list[int]]:
