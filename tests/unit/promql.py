@@ -14,7 +14,7 @@ FROM_SCRAPING = frozenset({"job", "instance"})
 
 
 FROM_THE_CLUSTER: Mapping[str, frozenset[str]] = {
-    "kube_job_status_failed": frozenset({"namespace", "job_name", "reason"}),
+    "kube_job_failed": frozenset({"namespace", "job_name", "condition"}),
     "kube_cronjob_status_last_successful_time": frozenset({"namespace", "cronjob"}),
     "kube_cronjob_created": frozenset({"namespace", "cronjob"}),
 }
