@@ -159,6 +159,14 @@ class Workload:
             if "secret" in volume
         }
 
+    def config_maps(self) -> dict[str, str]:
+        """Names of ConfigMaps by where they are mounted."""
+        return {
+            path: volume["configMap"]["name"]
+            for path, volume in self.mounts().items()
+            if "configMap" in volume
+        }
+
 
 class DatabasePods(Workload):
     """The pods that the database's own operator makes for a `Cluster`, as policies see them."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,8 @@ from tests.unit.promql import problems, scraped
 
 KUBERNETES = "1.37"
 PRODUCTION = "overlays/production"
+GUIDE = (ROOT / "docs" / "operations.md").read_text()
+"""The operator's."""
 VARIABLES = {
     str(field.validation_alias or f"SABOT_{name}".upper())
     for name, field in ServiceSettings.model_fields.items()
@@ -189,7 +193,7 @@ def test_a_pod_keeps_the_restricted_standard_and_has_no_token(one: Workload) -> 
         "capabilities": {"drop": ["ALL"]},
     }
     kinds = {next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
-    assert kinds <= {"secret", "emptyDir", "projected", "persistentVolumeClaim"}
+    assert kinds <= {"secret", "configMap", "emptyDir", "projected", "persistentVolumeClaim"}
     assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & pod.keys()
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
@@ -294,11 +298,12 @@ def test_a_service_is_told_what_it_reads_and_nothing_else(
 @pytest.mark.parametrize("one", everything(*RENDERED))
 def test_every_secret_file_is_mounted_and_every_mounted_one_is_read(one: Workload) -> None:
     paths = [text for text in words_of(one) if text.startswith("/run/")]
+    mounted = one.secrets() | one.config_maps()
     for path in paths:
-        assert str(Path(path).parent) in one.secrets()
-    assert {str(Path(path).parent) for path in paths} == one.secrets().keys()
+        assert str(Path(path).parent) in mounted
+    assert {str(Path(path).parent) for path in paths} == mounted.keys()
     for volume in one.mounts().values():
-        for kind in ("secret", "projected"):
+        for kind in ("secret", "projected", "configMap"):
             if kind in volume:
                 assert volume[kind]["defaultMode"] == 0o440, "root's, and readable by our group"
 
@@ -370,6 +375,8 @@ def test_the_console_is_told_what_it_reads_and_where_every_service_is(
     assert settings.addresses == {service: f"dns:///{service}:7400" for service in SERVICES} | {
         "table": "tls:table:7400"
     }, "where the front door has a certificate"
+    assert settings.ca_file is not None, "of an authority that gRPC's own list does not have"
+    assert one.config_maps()[str(settings.ca_file.parent)] == "front-authority"
     probe = {"path": "/health", "port": "pages"}
     for name in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert one.container[name]["httpGet"] == probe
@@ -517,6 +524,10 @@ def test_the_adapter_serves_what_the_autoscaler_asks_for() -> None:
     query = rule["seriesQuery"]
     assert problems(query, scraped()) == []
     assert query.startswith(f'{asked[0]}{{job="sabot"')
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    (job,) = [one for one in config["scrape_configs"] if one["job_name"] == "sabot"]
+    set_there = {each.get("target_label") for each in job["relabel_configs"]}
+    assert rule["resources"]["overrides"].keys() <= set_there
 
 
 def test_partners_reach_the_calls_of_their_guides_over_tls_and_no_operator_s() -> None:
@@ -705,17 +716,61 @@ def test_the_operator_s_guide_tells_of_every_secret_and_of_no_other() -> None:
                 sources = volume.get("projected", {}).get("sources", [])
                 used |= {each["secret"]["name"] for each in sources if "secret" in each}
         used |= set(of_gateways(rendered(folder)))
-    guide = (ROOT / "docs" / "operations.md").read_text()
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == used
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", GUIDE, re.MULTILINE)) == used
     assert not any(of_kind(rendered(folder), "Secret") for folder in RENDERED), "none in the tree"
 
 
+def test_the_guide_makes_every_config_map_that_is_not_in_the_tree() -> None:
+    objects = rendered(PRODUCTION)
+    used = {
+        (name, Path(text).name)
+        for one in workloads(objects)
+        for path, name in one.config_maps().items()
+        for text in words_of(one)
+        if str(Path(text).parent) == path
+    }
+    used |= {
+        (each["name"], "ca.crt")
+        for one in of_kind(objects, "BackendTLSPolicy")
+        for each in one["spec"]["validation"]["caCertificateRefs"]
+    }
+    made = re.findall(
+        r"^    kubectl -n sabot create configmap ([a-z-]+) --from-file=(\S+)$", GUIDE, re.MULTILINE
+    )
+    assert set(made) == used
+
+
+def test_the_guide_s_commands_stand_in_blocks_of_their_own() -> None:
+    """Right below a paragraph they would be shown as its words."""
+    lines = GUIDE.splitlines()
+    for above, line in itertools.pairwise(lines):
+        if line.startswith("    kubectl"):
+            assert not above or above.startswith("    "), line
+
+
+def test_an_overlay_of_one_s_own_renames_the_image_of_new_cell_too(tmp_path: Path) -> None:
+    """As the guide writes both."""
+    images = re.search(r"^    (images: \[.+\])$", GUIDE, re.MULTILINE)
+    assert images is not None
+    beside = re.search(r"`(resources: \[(\S+)\])`", GUIDE)
+    assert beside is not None
+    for part in ("k8s", "deploy/nats"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    own = tmp_path / "k8s" / "overlays" / "own"
+    (own / "new-cell").mkdir(parents=True)
+    for folder, resources in ((own, "resources: [../production]"), (own / "new-cell", beside[1])):
+        (folder / "kustomization.yaml").write_text(f"{resources}\n{images[1]}\n")
+        objects = rendered(str(folder))
+        assert objects
+        for one in workloads(objects):
+            assert one.container["image"] == "your/name/of/sabot:0.1.0"
+
+
 def test_the_guide_s_table_names_the_keys_and_the_holders() -> None:
-    guide = (ROOT / "docs" / "operations.md").read_text()
     told = {
         secret: (set(re.findall(r"`([a-z_.]+)`", keys)), holders)
         for secret, keys, holders in re.findall(
-            r"^\| `([a-z-]+)` \| (.+?) \| .+? \| (.+?) \|", guide, re.MULTILINE
+            r"^\| `([a-z-]+)` \| (.+?) \| .+? \| (.+?) \|", GUIDE, re.MULTILINE
         )
     }
     objects = [*rendered(PRODUCTION), *rendered(f"{PRODUCTION}/new-cell")]
