@@ -51,6 +51,9 @@ async def test_a_change_that_nobody_ordered_is_seen(
             }
 
             # given a fleet that attested at its start, and again when it was asked
+            async with asyncio.timeout(PATIENCE_S):
+                while not await attested(running):  # noqa: ASYNC110 - in the log, no event
+                    await asyncio.sleep(AGAIN_S)
             order = await stub.AskAttestation(
                 audits.AskAttestationRequest(reason="the regulator's visit"), **by
             )

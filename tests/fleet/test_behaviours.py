@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sabot.partner.v1 import partner_service_pb2 as partner
 from services.cli.main import app
 from services.kernel import host
 from services.kernel.event import NEWEST_BEHAVIOUR
@@ -25,6 +26,7 @@ async def play(here: Inside, round_of: str = "t1") -> None:
     round_id = await boss.open_round(round_of)
     assert (await north.place("a1", round_id, ("player", 100))).refused == ""
     await boss.close_betting(round_id)
+    await north.round_in(round_of, partner.ROUND_STATE_PAID)
 
 
 async def test_an_older_cell_changes_its_behaviour_when_a_supervisor_says_so(

@@ -154,7 +154,7 @@ def test_what_cannot_be_asked_is_said_in_one_line(stopped: Path) -> None:
     days = ("--from", "2026-01-01")
     assert "no account nobody" in refused(*ask, "--account", "nobody", *days)
     assert "no time zone" in refused(*ask, "--account", "ann", *days, "--zone", "Mars/Base")
-    assert "no date" in refused(*ask, "--account", "ann", "--from", "2026-02-30")
+    assert "no date" in refused(*ask, "--account", "ann", "--from", "2026-02-30", code=2)
     refused(*ask, "--account", "ann", *days, "--csv", "--json", code=2)
     refused("journal", "--data", stopped, "--partner", "acme", "--to", "2026-01-01", code=2)
 
