@@ -43,7 +43,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
@@ -63,7 +68,29 @@ SEALED = "sabot.audit.v1.LogSealed"
 CONFIRMED = "sabot.audit.v1.FactsConfirmed"
 RECALL = "sabot.settlement.v1.RecallFacts"
 RECALLED = "sabot.settlement.v1.FactsRecalled"
-
+FIELDS: dict[str, tuple[str, ...]] = {
+    "sabot.log.v1.Entry": ("bytes head = 3", "repeated sabot.log.v1.Event events = 4"),
+    "sabot.log.v1.Event": ("string type = 1", "bytes body = 2", "sabot.log.v1.Position cause = 3"),
+    "sabot.log.v1.Position": ("uint64 sequence = 2", "uint32 index = 3"),
+    SEALED: (
+        "uint64 size = 1",
+        "bytes root = 2",
+        "bytes head = 3",
+        "bytes signature = 4",
+        "string key_id = 5",
+        "bytes public_key = 6",
+    ),
+    CONFIRMED: ("string correction_id = 1",),
+    RECALL: ("repeated sabot.settlement.v1.RecalledFact facts = 3",),
+    "sabot.settlement.v1.RecalledFact": (
+        "sabot.log.v1.Position position = 1",
+        "string type = 2",
+        "bytes body = 3",
+    ),
+    RECALLED: ("string correction_id = 1", "repeated sabot.log.v1.Position steps = 6"),
+}
+"""What is read here, by message. Nobody signs an export's descriptors: were a field to have another
+number there, what stands in it would not be checked."""
 
 PUBLIC_KEY_BYTES = 32
 MOST_DIGITS = 20
@@ -306,11 +333,14 @@ class _Messages:
                 pool.Add(file)
             self.entry: Any = self._class(pool, "sabot.log.v1.Entry")
             self.sealed: Any = self._class(pool, SEALED)
+            for name in FIELDS:
+                if _knows(pool, name):
+                    _check_fields(pool.FindMessageTypeByName(name), name)
             # An export of a release without corrections has none of these.
             self.facts: dict[str, Any] = {
                 name: self._class(pool, name)
                 for name in (CONFIRMED, RECALL, RECALLED)
-                if _knows(files, name)
+                if _knows(pool, name)
             }
         except (DecodeError, KeyError, TypeError, ValueError):
             raise NotAnExport("the descriptors are damaged") from None
@@ -319,13 +349,43 @@ class _Messages:
     def _class(pool: DescriptorPool, name: str) -> Any:
         return GetMessageClass(pool.FindMessageTypeByName(name))
 
+    def lacks(self, name: str) -> bool:
+        """Whether events of this type must be read, and cannot be."""
+        return name in {CONFIRMED, RECALL, RECALLED} and name not in self.facts
 
-def _knows(files: FileDescriptorSet, name: str) -> bool:
-    package, _, message = name.rpartition(".")
-    return any(
-        file.package == package and any(one.name == message for one in file.message_type)
-        for file in files.file
-    )
+
+def _check_fields(message: Any, name: str) -> None:
+    """Raises NotAnExport where what is read of a message is not declared as it is known here."""
+    file, declared = FileDescriptorProto(), DescriptorProto()
+    message.file.CopyToProto(file)
+    message.CopyToProto(declared)
+    known = {_declared(field) for field in declared.field}
+    for field in FIELDS[name]:
+        if field not in known or file.syntax != "proto3":
+            raise NotAnExport(f"the descriptors do not have {name} with `{field}`")
+
+
+def _declared(field: FieldDescriptorProto) -> str:
+    """As it stands in a `.proto`. What is of no use here is left out."""
+    types = {
+        FieldDescriptorProto.TYPE_BYTES: "bytes",
+        FieldDescriptorProto.TYPE_MESSAGE: field.type_name.removeprefix("."),
+        FieldDescriptorProto.TYPE_STRING: "string",
+        FieldDescriptorProto.TYPE_UINT32: "uint32",
+        FieldDescriptorProto.TYPE_UINT64: "uint64",
+    }
+    # Of a `oneof`, a later field would take away what stands in an earlier one.
+    among = "oneof " if field.HasField("oneof_index") else ""
+    many = "repeated " if field.label == FieldDescriptorProto.LABEL_REPEATED else ""
+    return f"{among}{many}{types.get(field.type, '?')} {field.name} = {field.number}"
+
+
+def _knows(pool: DescriptorPool, name: str) -> bool:
+    try:
+        pool.FindMessageTypeByName(name)
+    except KeyError:
+        return False
+    return True
 
 
 class _Recalled:
@@ -493,6 +553,8 @@ def _check_answers(
     except DecodeError:
         found.fault(entry.sequence, "its payload is no entry")
         return
+    for name in sorted({event.type for event in read.events if messages.lacks(event.type)}):
+        found.fault(entry.sequence, f"the descriptors do not have its {name}")
     recalled.hear(entry, read.events)
     if not is_answer:
         return

@@ -46,6 +46,7 @@ from services.simulator.log_facts import facts_in
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import ORDERED, PARTNER, SmallCell, memory_cell
 from tests.histories.history import fold
+from tests.unit.test_export import with_start, without
 from tests.unit.test_what_if import demo_spec
 
 SAM, ROSA = "operator:sam", "operator:rosa"
@@ -244,6 +245,13 @@ def test_facts_that_audit_believed_are_found_out_by_replay_and_by_an_export(tmp_
         assert "recalled facts are untrue" in verified.line()
 
     run_virtual(main())
+    for name in ("RecallFacts", "FactsRecalled", "FactsConfirmed"):
+        # Whoever forges the file leaves it out of the descriptors, so that nobody looks.
+        forged = with_start(file.read_bytes(), without(name))
+        assert any(
+            what.startswith("the descriptors do not have its ") and what.endswith(f".{name}")
+            for _, what in verify_file(io.BytesIO(forged)).faults
+        )
     faults = verify_file(io.BytesIO(file.read_bytes())).faults
     assert {what for _, what in faults} == {
         "a correction rests on sabot.settlement.v1.BetsSettled here, untrue"

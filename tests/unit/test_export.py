@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import io
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import events_pb2 as log
@@ -21,12 +23,14 @@ from services.cli import verify_export
 from services.cli.export import NothingToExport, descriptors, export_log
 from services.cli.verify_export import (
     ENTRY,
+    FIELDS,
     HASH_BYTES,
     LENGTH,
     MAGIC,
     NotAnExport,
     Past,
     read_entries,
+    read_start,
     verify,
 )
 from services.kernel.event import Event
@@ -239,6 +243,68 @@ def test_damaged_descriptors_are_said_so() -> None:
         start += sha256(start).digest()
         with pytest.raises(NotAnExport, match="descriptors"):
             verify(io.BytesIO(start))
+
+
+def with_start(raw: bytes, descriptors: bytes) -> bytes:
+    """An export with other descriptors and the digest that goes with them."""
+    own = read_start(io.BytesIO(raw)).descriptors
+    start = MAGIC + LENGTH.pack(4) + b"main" + LENGTH.pack(len(descriptors)) + descriptors
+    return start + sha256(start).digest() + raw[raw.index(own) + len(own) + HASH_BYTES :]
+
+
+def changed(change: Callable[[FileDescriptorProto], None]) -> bytes:
+    """Descriptors that somebody changed."""
+    files = FileDescriptorSet.FromString(descriptors())
+    for file in files.file:
+        change(file)
+    return files.SerializeToString()
+
+
+def without(*names: str) -> bytes:
+    def change(file: FileDescriptorProto) -> None:
+        kept = [one for one in file.message_type if one.name not in names]
+        del file.message_type[:]
+        file.message_type.extend(kept)
+
+    return changed(change)
+
+
+@pytest.mark.parametrize(
+    "field", [one for fields in FIELDS.values() for one in fields], ids=lambda one: one
+)
+def test_descriptors_that_have_a_field_elsewhere_are_refused(export: Export, field: str) -> None:
+    """Nobody signs them, and what stood under the field's true number would not be checked."""
+    number = int(field.rpartition(" ")[2])
+
+    def renumbered(file: FileDescriptorProto) -> None:
+        for message in file.message_type:
+            if field in FIELDS.get(f"{file.package}.{message.name}", ()):
+                next(one for one in message.field if one.number == number).number = 99
+
+    with pytest.raises(NotAnExport, match=f"do not have .* with `{field}`"):
+        verify(io.BytesIO(with_start(export.raw, changed(renumbered))))
+
+
+def test_descriptors_with_a_field_among_several_or_of_another_syntax_are_refused(
+    export: Export,
+) -> None:
+    def among(file: FileDescriptorProto) -> None:
+        for message in file.message_type:
+            if message.name == "Event":
+                message.oneof_decl.add(name="one")
+                message.field[0].oneof_index = message.field[4].oneof_index = 0
+
+    def older(file: FileDescriptorProto) -> None:
+        file.syntax = "proto2"
+
+    for change in (among, older):
+        with pytest.raises(NotAnExport, match="descriptors"):
+            verify(io.BytesIO(with_start(export.raw, changed(change))))
+
+
+def test_descriptors_of_before_corrections_are_right_while_there_are_none(export: Export) -> None:
+    old = without("FactsConfirmed", "RecalledFact", "RecallFacts", "FactsRecalled")
+    assert verify(io.BytesIO(with_start(export.raw, old))).right
 
 
 def test_an_empty_log_gives_no_export(tmp_path: Path) -> None:
