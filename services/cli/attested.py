@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from sabot.log.v1 import events_pb2
 from services.cli.moments import written
 from services.kernel.attesting import CALLERS, CODE, SETTING, code_digest
-from services.kernel.entry import decode_entry
-from services.kernel.log import Log
+from services.kernel.entry import NotUnderstood, decode_entry
+from services.kernel.log import Log, LogMessage
+from services.kernel.reader import LogBroken
 
 TYPE = str(events_pb2.Attest.DESCRIPTOR.full_name)
 SHORT = 12
@@ -47,7 +50,7 @@ class Attested:
 
 
 async def last_attested(log: Log) -> dict[str, Attested]:
-    """The last attestation of every process, by name."""
+    """The last attestation of every process, by name. Raises LogBroken."""
     last = (await log.info(wait_s=5.0)).last_sequence
     found: dict[str, Attested] = {}
     needle = TYPE.encode()
@@ -59,16 +62,26 @@ async def last_attested(log: Log) -> dict[str, Attested]:
             for message in batch:
                 if needle not in message.payload:
                     continue
-                for index, event in enumerate(decode_entry(message.payload).events):
-                    if event.type == TYPE:
-                        body = events_pb2.Attest.FromString(event.body)
-                        place = f"1/{message.sequence}/{index}"
-                        found[body.process] = Attested(place, written(event.time_us), body)
+                for index, time_us, body in _attests_in(message):
+                    place = f"1/{message.sequence}/{index}"
+                    found[body.process] = Attested(place, written(time_us), body)
             if batch[-1].sequence >= last:
                 break
     finally:
         await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
     return dict(sorted(found.items()))
+
+
+def _attests_in(message: LogMessage) -> list[tuple[int, int, events_pb2.Attest]]:
+    """Index, time and body of each."""
+    try:
+        return [
+            (index, event.time_us, events_pb2.Attest.FromString(event.body))
+            for index, event in enumerate(decode_entry(message.payload).events)
+            if event.type == TYPE
+        ]
+    except (DecodeError, NotUnderstood) as error:
+        raise LogBroken(message.sequence, str(error)) from error
 
 
 def lines_of(found: Mapping[str, Attested]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from sabot.wallet.v1 import wallet_service_pb2_grpc as wallets_grpc
 from services.cli.drill_rules import Rule, Samples, evaluate, read_rule
 from services.cli.log_source import open_source
 from services.cli.replay import verify
-from services.cli.split import SplitFleet, split_fleet
+from services.cli.split import Child, SplitFleet, split_fleet
 from services.cli.uuid7 import uuid7
 from services.games.catalogue import baccarat_1
 from services.kernel.nats_process import http_get
@@ -69,8 +69,16 @@ def _paused(pid: int) -> Callable[[], None]:
     return lambda: os.kill(pid, signal.SIGCONT)
 
 
+def _pid(child: Child) -> int:
+    try:
+        return child.pid
+    except RuntimeError as error:
+        # It ended by itself, and its keeper has not started it again yet.
+        raise DrillFailed(str(error)) from error
+
+
 def _pause_wallet(fleet: SplitFleet) -> Callable[[], None]:
-    return _paused(fleet.child("wallet").pid)
+    return _paused(_pid(fleet.child("wallet")))
 
 
 def _pause_log(fleet: SplitFleet) -> Callable[[], None]:
@@ -82,9 +90,10 @@ def _pause_log(fleet: SplitFleet) -> Callable[[], None]:
 def _kill_audit(fleet: SplitFleet) -> Callable[[], None]:
     """It is kept from coming back: a crash alone is over before anybody could see it."""
     child = fleet.child("audit")
+    pid = _pid(child)
     if child.keeper is not None:
         child.keeper.cancel()
-    os.kill(child.pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
 
     def repair() -> None:
         child.keeper = asyncio.get_running_loop().create_task(child.keep(), name=child.name)

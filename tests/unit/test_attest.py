@@ -11,15 +11,20 @@ from google.protobuf.message import Message
 from pydantic import SecretStr
 
 from sabot.audit.v1 import events_pb2 as audit
+from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from services.audit.domain.attestations import MAX_PROCESSES
 from services.audit.domain.core import CORE, AuditState
-from services.cli.attested import Attested, differences
+from services.cli.attested import TYPE, Attested, differences, last_attested
+from services.cli.failures import in_one_line
 from services.kernel import attesting
 from services.kernel.attesting import DAY_US, LOOK_US, PLACES, Attestor, setting_digests
 from services.kernel.event import UNLOGGED, Event, Position
+from services.kernel.memory_log import MemoryLog, MemoryStore
+from services.kernel.reader import LogBroken
 from services.kernel.settings import ServiceSettings
 from services.kernel.shells import Shells
+from services.simulator.virtual_time import run_virtual
 
 CODE = b"c" * 32
 SECOND = 1_000_000
@@ -234,3 +239,23 @@ def test_processes_are_compared_with_one_another_and_with_the_code_here() -> Non
     assert code.endswith(": b")
     (cell,) = of(a=attest("a", **one), b=attest("b", **(one | {"setting.cell": b"test"})))
     assert cell.startswith("setting.cell differs")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\xff" + TYPE.encode(),
+        entry_pb2.Entry(events=[entry_pb2.Event(type=TYPE, body=b"\xff")]).SerializeToString(),
+    ],
+    ids=["entry", "body"],
+)
+def test_an_entry_that_cannot_be_read_is_said_in_one_line(payload: bytes) -> None:
+    store = MemoryStore("main", lambda: 0)
+    store.store("sabot.main.audit.in", payload, None)
+
+    async def main() -> None:
+        await last_attested(MemoryLog(store))
+
+    with pytest.raises(LogBroken) as broken:
+        run_virtual(main())
+    assert str(in_one_line(broken.value)).startswith("the log is damaged: entry 1: ")

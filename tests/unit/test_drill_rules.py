@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from services.cli.drill import DRILLS, RULES
+from services.cli.drill import DRILLS, RULES, DrillFailed
 from services.cli.drill_rules import CannotEvaluate, Samples, Vector, evaluate, read_rule
+from services.cli.failures import in_one_line
+from services.cli.split import Child
 
 KILLED = read_rule(RULES, "AlarmLogStrained").expression
 
@@ -67,3 +72,12 @@ def test_a_counter_that_grew_or_was_not_there_before_alarms() -> None:
 def test_what_is_not_known_here_is_refused(expression: str) -> None:
     with pytest.raises(CannotEvaluate):
         evaluate(expression, scraped((0.0, "sabot_ready 1.0\n")), 0.0)
+
+
+@pytest.mark.parametrize("name", ["service-paused", "service-killed"])
+def test_a_process_that_does_not_run_is_said_in_one_line(name: str) -> None:
+    """It ended by itself just before: there is nothing to pause or to kill."""
+    fleet: Any = SimpleNamespace(child=lambda service: Child(service, service, 0, {}))
+    with pytest.raises(DrillFailed) as failed:
+        DRILLS[name].begin(fleet)
+    assert str(in_one_line(failed.value)).endswith(" does not run")
