@@ -19,6 +19,7 @@ from services.audit.domain import contested
 from services.audit.domain.core import CORE, AuditState
 from services.cli.cores import CORES
 from services.kernel.event import Event, Position
+from services.kernel.new_log import begin_anew
 from services.kernel.replica import Diverged
 from services.settlement.domain.core import CORE as SETTLEMENT
 from services.simulator.virtual_time import run_virtual
@@ -242,6 +243,7 @@ def test_a_patched_build_in_a_cell_is_alarmed_of_and_stands_in_the_log() -> None
     async def main() -> None:
         options: Any = {"cores": cores, "observed": [SETTLEMENT], "shells": [contesting]}
         async with memory_cell(**options) as (cell, _):
+            begin_anew(cell.process)
             looking = asyncio.create_task(contesting.run(cell.process))
             await cell.open_table()
             for account in ("a", "b"):
