@@ -309,6 +309,30 @@ def test_a_great_close_goes_in_steps_and_takes_no_bet_between_them(
     ]
 
 
+def test_a_withdrawal_is_never_split_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits judge what is left by it: half of it may leave what the whole would not."""
+    monkeypatch.setattr(steps, "STEP_BETS", (2,))
+    log_ = betting().given(bet(1, CALL_US + 1), bet(2, 10_000, count=4))
+    log_.given(take_back(1, 11_000, "t1-1.2", "t1-1.3", "t1-1.4"), take_back(2, 12_000, "t1-1.5"))
+    log_.when(close())
+    assert log_.steps == [
+        [late("t1-1.1")],
+        [back(1, "t1-1.2", "t1-1.3", "t1-1.4")],
+        [back(2, "t1-1.5"), closed()],
+    ]
+
+
+def test_under_behaviour_1_a_withdrawal_was_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "STEP_BETS", (2,))
+    log_ = betting().given(bet(1, CALL_US + 1), bet(2, 10_000, count=4))
+    log_.given(take_back(1, 11_000, "t1-1.2", "t1-1.3", "t1-1.4"))
+    log_.when(dataclasses.replace(close(), behaviour=1))
+    assert log_.steps == [
+        [late("t1-1.1"), back(1, "t1-1.2")],
+        [back(1, "t1-1.3", "t1-1.4"), closed()],
+    ]
+
+
 def test_between_two_steps_nothing_is_taken_and_a_void_ends_the_close() -> None:
     log_ = betting().given(bet(1, CALL_US + 1))
     running(log_).at_floor.closing = closing()  # type: ignore[union-attr] # as after a first step

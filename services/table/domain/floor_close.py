@@ -11,8 +11,8 @@ late, whichever stands first in the log. In answer to the close, in this order:
 3. `BettingClosed`;
 4. `RoundSuspended`, where an outcome came before the call, or a device told an impossible time.
 
-As many bets go in one step as the behaviour in force at it says; from the first event of the first
-step on no bet is taken.
+As many bets go in one step as the behaviour in force at it says, and a withdrawal is never split;
+from the first event of the first step on no bet is taken.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from services.kernel.event import Answers, Event, Unfinished
 from services.table.domain.floor_state import FloorRound
 from services.table.domain.state import Phase, PlacedBet, Round, TableState, running_round
 
+WHOLE_SINCE = 2
+"""The behaviour from which on a withdrawal is one answer, however much it takes back: limits judge
+what it leaves (rule LIM-8), and half of one may leave what the whole would not."""
 AHEAD_US = 1_000_000
 """How far a device's clock may be ahead of the edge's, as an edge's may be of the log's."""
 
@@ -115,13 +118,14 @@ def _closing_step(
     answers: list[Message] = []
     room = step_bets(event.behaviour)
     for one in _returns(table_id, running, close):
-        if not room:
-            return Unfinished(answers)
+        whole = event.behaviour >= WHOLE_SINCE and not one.late
         more = len(one.bets) - room
-        if more > 0:
+        if not room or (whole and more > 0 and answers):
+            return Unfinished(answers)
+        if more > 0 and not whole:
             del one.bets[room:]
         answers.append(one)
-        room -= len(one.bets)
+        room -= min(room, len(one.bets))
         if more > 0:
             return Unfinished(answers)
     answers.append(
