@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,8 @@ RENDERED = (
 """What can be applied as it stands."""
 CELLS = ("base", "overlays/dev", "overlays/production")
 """Of these: whole cells."""
+PRODUCTION = "overlays/production"
+"""Of these: the one that has everything."""
 
 MAKE_PODS = ("StatefulSet", "Job", "Deployment", "CronJob")
 
@@ -186,6 +189,20 @@ class DatabasePods(Workload):
 
 def workloads(objects: list[Object]) -> list[Workload]:
     return [Workload(one) for one in of_kind(objects, *MAKE_PODS)]
+
+
+def every_container(objects: list[Object]) -> list[Workload]:
+    """All containers of all workloads."""
+    return [each for one in workloads(objects) for each in (one, *one.beside())]
+
+
+def everything(*folders: str) -> list[Any]:
+    """Every container of these folders' workloads, as a parameter with a readable id."""
+    return [
+        pytest.param(one, id=f"{folder}-{one.name}-{one.container['name']}")
+        for folder in folders
+        for one in every_container(rendered(folder))
+    ]
 
 
 def services(objects: list[Object]) -> list[Workload]:

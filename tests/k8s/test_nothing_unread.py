@@ -9,6 +9,7 @@ import pytest
 
 from tests.k8s.manifests import (
     CELLS,
+    PRODUCTION,
     RENDERED,
     Object,
     Workload,
@@ -18,10 +19,10 @@ from tests.k8s.manifests import (
     workload,
     workloads,
 )
-from tests.k8s.test_manifests import PRODUCTION, VARIABLES
+from tests.k8s.told import VARIABLES
 
 COMMAND = ["python", "-m", "services.cli"]
-"""Begins what is told everything by arguments, which `parsed` of test_manifests reads."""
+"""Begins what is told everything by arguments, which `parsed` reads."""
 OF_OPENSSL = {"SSL_CERT_FILE"}
 """What the library itself reads: whom it trusts."""
 READS_SETTINGS = {("projections", "migrate")}

@@ -12,9 +12,18 @@ import pytest
 import yaml
 
 from services.events import SERVICES
-from tests.k8s.manifests import K8S, KUBECTL, DatabasePods, Object, of_kind, rendered, workloads
+from tests.k8s.manifests import (
+    K8S,
+    KUBECTL,
+    PRODUCTION,
+    DatabasePods,
+    Object,
+    of_kind,
+    rendered,
+    workloads,
+)
 from tests.k8s.policies import Door, Place, allowed, connections, pod_of
-from tests.k8s.test_manifests import NIGHTLY, PRODUCTION
+from tests.k8s.told import NIGHTLY
 
 NAMESPACE = "sabot"
 
