@@ -289,6 +289,25 @@ def test_lim_8_a_withdrawal_that_limits_refuse_leaves_the_bet_on() -> None:
     assert list(running(log_).accounts[PARTNER, "ann"].live) == ["t1-1.1"]
 
 
+@pytest.mark.parametrize(("behaviour", "asked_again"), [(1, True), (2, False)])
+def test_lim_8_a_withdrawal_refused_between_two_steps_is_asked_for_once(
+    behaviour: int, *, asked_again: bool
+) -> None:
+    """Under behaviour 1 it was asked for in every step, as parts of it were."""
+    refused = limits.WithdrawalRefused(
+        account_id="ann", table_id=T, round_id=R1, bet_ids=["t1-1.1"], partner_id=PARTNER
+    )
+    log_ = betting().given(bet(1, 10_000, count=2), take_back(1, 11_000, "t1-1.1"))
+    log_.given(take_back(2, 12_000, "t1-1.2"))
+    first = back(1, "t1-1.1")
+    read_back = log_.last._replace(body=first, partner="", behaviour=behaviour)
+    CORE.evolve(log_.state, read_back)
+    log_.given(by(refused, partner=""))
+    again = [back(1, "t1-1.1")] if asked_again else []
+    answers = floor_close.go_on_closing(log_.state, read_back, first)
+    assert answers == [*again, back(2, "t1-1.2"), closed()]
+
+
 # ---- in steps ----------------------------------------------------------------------------------
 
 

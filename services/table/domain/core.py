@@ -11,7 +11,7 @@ from services.table.domain.state import TableState
 
 CORE: Core[TableState] = Core(
     service="table",
-    schema=9,
+    schema=10,
     behaviour=NEWEST_BEHAVIOUR,
     state_type=TableState,
     initial=TableState,

@@ -27,6 +27,7 @@ from services.table.domain.evolve_floor import (
     begin_suspension,
     end_suspension,
     follow_floor,
+    note_asked,
     note_closing,
     note_placed,
     opened_at_floor,
@@ -253,7 +254,7 @@ def _bets_withdrawn(state: TableState, event: Event, body: table.BetsWithdrawn) 
     if running is None or account is None:
         return
     if body.HasField("close"):
-        note_closing(running, body.close)
+        note_asked(running, event, body)
     for bet in body.bets:
         if account.live.pop(bet.bet_id, None) is not None:
             account.withdrawing[bet.bet_id] = PlacedBet(

@@ -11,7 +11,7 @@ from sabot.table.v1 import floor_events_pb2 as orders
 from sabot.table.v1 import spec_pb2
 from services.kernel.event import UNLOGGED, Event
 from services.table.domain.corrections import FromRules, follow_correction
-from services.table.domain.floor_state import FloorRound, Noted
+from services.table.domain.floor_state import WHOLE_SINCE, FloorRound, Noted
 from services.table.domain.risk import note_correction
 from services.table.domain.state import Round, Table, TableState, running_round
 
@@ -88,6 +88,19 @@ def note_closing(running: Round, close: table.BettingClose | None) -> None:
     running.at_floor.closing = close
     if close is None:
         running.at_floor.noted.clear()
+
+
+def note_asked(running: Round, event: Event, body: table.BetsWithdrawn) -> None:
+    """Bets are asked back as betting closes. What was noted of it is done with, whatever limits
+    say, or a later step would ask for it again."""
+    note_closing(running, body.close)
+    if running.at_floor is not None and not body.late and event.behaviour >= WHOLE_SINCE:
+        asked = (body.partner_id, body.account_id, body.request_id)
+        running.at_floor.noted = [
+            one
+            for one in running.at_floor.noted
+            if (one.partner, one.account_id, one.request_id) != asked
+        ]
 
 
 def begin_suspension(running: Round, event: Event) -> None:

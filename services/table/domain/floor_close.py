@@ -7,7 +7,8 @@ late, whichever stands first in the log. In answer to the close, in this order:
 1. `BetsWithdrawn{late}` for each account with late bets, in the order in which accounts came to the
    round;
 2. `BetsWithdrawn` for each withdrawal that was noted and made in time, in the order of their
-   making; one made later has no effect;
+   making; one made later has no effect, nor has one that limits refuse (rule LIM-8): each is asked
+   for once;
 3. `BettingClosed`;
 4. `RoundSuspended`, where an outcome came before the call, or a device told an impossible time.
 
@@ -26,12 +27,9 @@ from sabot.table.v1 import bet_pb2
 from sabot.table.v1 import events_pb2 as table
 from services.games.steps import step_bets
 from services.kernel.event import Answers, Event, Unfinished
-from services.table.domain.floor_state import FloorRound
+from services.table.domain.floor_state import WHOLE_SINCE, FloorRound
 from services.table.domain.state import Phase, PlacedBet, Round, TableState, running_round
 
-WHOLE_SINCE = 2
-"""The behaviour from which on a withdrawal is one answer, however much it takes back: limits judge
-what it leaves (rule LIM-8), and half of one may leave what the whole would not."""
 AHEAD_US = 1_000_000
 """How far a device's clock may be ahead of the edge's, as an edge's may be of the log's."""
 

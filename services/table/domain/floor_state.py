@@ -8,6 +8,10 @@ from typing import NamedTuple
 from sabot.table.v1 import events_pb2 as table
 from services.kernel.event import UNLOGGED, Position
 
+WHOLE_SINCE = 2
+"""The behaviour from which on a withdrawal is one answer, however much it takes back, and given
+once: limits judge what it leaves (rule LIM-8); half of one may leave what the whole would not."""
+
 
 class Noted(NamedTuple):
     """A withdrawal that takes effect as betting closes, if it was made in time."""
@@ -29,7 +33,7 @@ class FloorRound:
     edge_us: dict[str, int] = field(default_factory=dict[str, int])
     """By bet id: when an edge took the request that placed it."""
     noted: list[Noted] = field(default_factory=list[Noted])
-    """In the order in which they were made."""
+    """In the order in which they were made: those that have not yet been asked for."""
     closing: table.BettingClose | None = None
     """While betting closes, in more steps than one: no bet is taken any more."""
     correcting: str = ""
