@@ -39,6 +39,7 @@ class FactChecker:
 
     service = "audit"
     wakes: frozenset[type[Message]] = frozenset({settlement.FactsRecalled})
+    since = 1
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}

@@ -38,6 +38,7 @@ class Sealer:
 
     service = "audit"
     wakes: frozenset[type[Message]] = frozenset({shoes.ShoeClosed})
+    since = 1
 
     def __init__(self, cell: str, tree: TreeFile, signer: Signer | None) -> None:
         self.tree = tree

@@ -32,6 +32,9 @@ class Shell(Protocol):
     """Whose state it looks at, and whose inputs it makes."""
     wakes: frozenset[type[Message]]
     """Events after which it must look at once."""
+    since: int
+    """The behaviour that brought the kinds of inputs that it makes. Before it is in force builds
+    may run, or be gone back to, that take a log with such inputs for broken."""
     problems: dict[str, str]
     """What it cannot do, and why, by what it concerns: each is an alarm."""
 
@@ -95,7 +98,7 @@ class Shells:
     def _poll(self) -> None:
         now_us = self._clock()
         for shell in self._shells:
-            if since(shell) > self._behaviour(shell.service):
+            if shell.since > self._behaviour(shell.service):
                 continue
             replica = self._replica(shell.service)
             actor = f"system:{name_of(shell)}"
@@ -109,14 +112,6 @@ class Shells:
             if self._problems.get(about) != why:
                 self._alarm("shell_cannot", {"about": about, "why": why})
         self._problems = problems
-
-
-def since(shell: Shell) -> int:
-    """The behaviour that brought the kinds of inputs that a shell makes: its `since`, or 1. Before
-    it is in force builds may run, or be gone back to, that take a log with such inputs for
-    broken."""
-    brought: int = getattr(shell, "since", 1)
-    return brought
 
 
 def name_of(shell: Shell) -> str:

@@ -47,6 +47,7 @@ class Recaller:
     wakes: frozenset[type[Message]] = frozenset(
         {table_corrections.CorrectionApproved, corrections.FactsTaken}
     )
+    since = 1
 
     def __init__(self) -> None:
         self.facts_of: FactsOf = _from_nowhere

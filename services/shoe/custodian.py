@@ -125,6 +125,7 @@ class Custodian:
             shoes.ShoeClosed,
         }
     )
+    since = 1
 
     def __init__(self, cell: str, keys: KeyRing, generator: Generator) -> None:
         self._cell = cell

@@ -43,6 +43,7 @@ class Risk:
 
     service = "table"
     wakes: frozenset[type[Message]] = frozenset({table.RoundOpened})
+    since = 1
 
     def __init__(self, executor: Executor) -> None:
         """`executor`: where odds are worked out."""

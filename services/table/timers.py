@@ -63,6 +63,7 @@ class Timers:
             switches.SwitchSet,
         }
     )
+    since = 1
 
     def __init__(self) -> None:
         self._told: dict[_Key, int] = {}

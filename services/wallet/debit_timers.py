@@ -28,6 +28,7 @@ class DebitTimers:
 
     service = "wallet"
     wakes: frozenset[type[Message]] = frozenset()
+    since = 1
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, Position], int] = {}
