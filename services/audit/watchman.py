@@ -15,19 +15,16 @@ from google.protobuf.message import Message
 
 from sabot.audit.v1 import significant_events_pb2 as significant
 from services.audit.domain.core import AuditState
+from services.audit.domain.significant import note_of_calls
 from services.audit.significance import SignificantIndex
+from services.kernel.call_witness import note_calls
 from services.kernel.event import Position
-from services.kernel.notices import NoticeKind, Notices
+from services.kernel.notices import Notices
 
 STOOD_STILL_US = 60_000_000
 """A start after a shorter pause is none to speak of."""
 STEP_US = 1_000_000
 """A clock that moved by less against the monotonic one was adjusted, not set."""
-
-_KINDS = {
-    NoticeKind.REFUSED: significant.NOTED_KIND_FAILED_SIGN_IN,
-    NoticeKind.READ: significant.NOTED_KIND_READ,
-}
 
 
 class Watchman:
@@ -37,6 +34,7 @@ class Watchman:
 
     service = "audit"
     wakes: frozenset[type[Message]] = frozenset()
+    since = 1
 
     def __init__(
         self,
@@ -68,17 +66,7 @@ class Watchman:
                 _note(significant.NOTED_KIND_CLOCK_STEPPED, now_us - step_us, now_us, step_us)
             )
         self._apart_us = apart_us
-        told += [
-            significant.NoteEvents(
-                kind=_KINDS[one.kind],
-                subject=one.subject,
-                method=one.method,
-                count=one.count,
-                first_us=one.first_us,
-                last_us=one.last_us,
-            )
-            for one in self._notices.take(now_us)
-        ]
+        told += [note_of_calls(note_calls(one)) for one in self._notices.take(now_us)]
         return told
 
 

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from sabot.log.v1 import events_pb2
 from services.kernel.event import Position
-from services.kernel.notices import NoticeKind, Notices
+from services.kernel.notices import Notice, NoticeKind, Notices
 
 _KINDS = {
     NoticeKind.REFUSED: events_pb2.CALL_KIND_TOKEN_UNKNOWN,
@@ -35,14 +35,16 @@ class CallWitness:
     ) -> Sequence[Message]:
         """What was noticed, to append now."""
         del state, leading, answered  # What this process sees, no other one tells.
-        return [
-            events_pb2.NoteCalls(
-                kind=_KINDS[one.kind],
-                subject=one.subject,
-                method=one.method,
-                count=one.count,
-                first_us=one.first_us,
-                last_us=one.last_us,
-            )
-            for one in self._notices.take(now_us)
-        ]
+        return [note_calls(one) for one in self._notices.take(now_us)]
+
+
+def note_calls(one: Notice) -> events_pb2.NoteCalls:
+    """The input that tells of a notice."""
+    return events_pb2.NoteCalls(
+        kind=_KINDS[one.kind],
+        subject=one.subject,
+        method=one.method,
+        count=one.count,
+        first_us=one.first_us,
+        last_us=one.last_us,
+    )

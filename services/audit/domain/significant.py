@@ -164,13 +164,16 @@ _CALLS = {
 
 def noted_calls(body: logs.NoteCalls) -> Message:
     """The answer to what another service's process noticed of its calls."""
-    return noted(
-        significant.NoteEvents(
-            kind=_CALLS[body.kind],
-            subject=body.subject,
-            method=body.method,
-            count=body.count,
-            first_us=body.first_us,
-            last_us=body.last_us,
-        )
+    return noted(note_of_calls(body))
+
+
+def note_of_calls(body: logs.NoteCalls) -> significant.NoteEvents:
+    """What was noticed of calls, as audit's own edges tell it."""
+    return significant.NoteEvents(
+        kind=_CALLS[body.kind],
+        subject=body.subject,
+        method=body.method,
+        count=body.count,
+        first_us=body.first_us,
+        last_us=body.last_us,
     )
