@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from sabot.audit.v1 import audit_service_pb2 as audits
 from sabot.log.v1 import events_pb2 as logs
+from services.kernel.ask import append
 from services.kernel.call import Call, position_message
 from services.kernel.edge import Edge
 from services.kernel.entry import position_of
-from services.kernel.errors import POSITION_NOT_REACHED, READ_UNAVAILABLE, Refused
-from services.kernel.log import Log, LogUnavailable
+from services.kernel.errors import POSITION_NOT_REACHED, Refused
+from services.kernel.log import Log
 from services.kernel.log_places import events_at
 from services.kernel.reader import SEGMENT
 from services.refusals.audit import ANSWER_NOT_FOUND
@@ -31,12 +32,9 @@ class Accepting:
         self, request: audits.AcceptDifferenceRequest, call: Call
     ) -> audits.AcceptDifferenceResponse:
         """Have the log say it. Whether the answer follows is not looked at: one that does is no
-        difference, accepted or not. Raises Refused, NotTaken, OutcomeUnknown."""
+        difference, accepted or not. Raises Refused, LogUnavailable, NotTaken, OutcomeUnknown."""
         at = position_of(request.position)
-        try:
-            stored = (await events_at(self._log(), [at])).get(at) if at.segment == SEGMENT else None
-        except LogUnavailable as error:
-            raise Refused(READ_UNAVAILABLE) from error
+        stored = (await events_at(self._log(), [at])).get(at) if at.segment == SEGMENT else None
         if stored is None or not stored.subject.endswith(".out"):
             raise Refused(ANSWER_NOT_FOUND, {"position": str(at)})
         head = self._head_of(at.sequence)
@@ -49,13 +47,5 @@ class Accepting:
             reason=request.reason,
             difference=request.position,
         )
-        told = await self._edge.submit(
-            "audit",
-            body,
-            partner="",
-            actor=call.caller.actor,
-            until=_ENDS,
-            wait_s=call.wait_s(),
-            traceparent=call.traceparent,
-        )
+        told = await append(self._edge, "audit", body, call, until=_ENDS)
         return audits.AcceptDifferenceResponse(position=position_message(told.event.position))

@@ -11,6 +11,7 @@ from sabot.audit.v1 import audit_service_pb2 as audits
 from sabot.audit.v1 import significant_events_pb2 as significant
 from sabot.log.v1 import events_pb2 as logs
 from services.audit.significance import Place, SignificantIndex
+from services.kernel.ask import append
 from services.kernel.call import (
     PAGE_BYTES,
     Call,
@@ -20,8 +21,8 @@ from services.kernel.call import (
     seal_token,
 )
 from services.kernel.edge import Edge
-from services.kernel.errors import PAGE_TOKEN_INVALID, READ_UNAVAILABLE, Refused
-from services.kernel.log import Log, LogUnavailable
+from services.kernel.errors import PAGE_TOKEN_INVALID, Refused
+from services.kernel.log import Log
 from services.kernel.log_places import events_at
 from services.refusals.audit import TOO_MANY_THRESHOLDS
 
@@ -41,7 +42,7 @@ class SignificantEvents:
     async def page(
         self, request: audits.ListSignificantEventsRequest
     ) -> audits.ListSignificantEventsResponse:
-        """A page. Raises Refused."""
+        """A page. Raises Refused, LogUnavailable."""
         asked = audits.ListSignificantEventsRequest()
         asked.CopyFrom(request)
         asked.ClearField("page_token")
@@ -55,10 +56,7 @@ class SignificantEvents:
             at = int(told)
         wanted, more = self._wanted(request, at, request.page_size or PAGE)
         response = audits.ListSignificantEventsResponse()
-        try:
-            stored = await events_at(self._log(), [place.position for _, place in wanted])
-        except LogUnavailable as error:
-            raise Refused(READ_UNAVAILABLE) from error
+        stored = await events_at(self._log(), [place.position for _, place in wanted])
         size = 0
         for after, place in wanted:
             one = stored.get(place.position)
@@ -105,15 +103,7 @@ class SignificantEvents:
     ) -> audits.SetThresholdsResponse:
         """Have the log say it. Raises Refused, NotTaken, OutcomeUnknown."""
         body = significant.SetThresholds(thresholds=request.thresholds, reason=request.reason)
-        told = await self._edge.submit(
-            "audit",
-            body,
-            partner="",
-            actor=call.caller.actor,
-            until=_ENDS,
-            wait_s=call.wait_s(),
-            traceparent=call.traceparent,
-        )
+        told = await append(self._edge, "audit", body, call, until=_ENDS)
         if isinstance(told.event.body, logs.InputIgnored):
             raise Refused(TOO_MANY_THRESHOLDS)
         return audits.SetThresholdsResponse(position=position_message(told.event.position))
@@ -122,15 +112,9 @@ class SignificantEvents:
         self, request: audits.AskAttestationRequest, call: Call
     ) -> audits.AskAttestationResponse:
         """Have the log ask every process. Raises NotTaken, OutcomeUnknown."""
-        told = await self._edge.submit(
-            "audit",
-            logs.AskAttestation(reason=request.reason),
-            partner="",
-            actor=call.caller.actor,
-            until=frozenset({logs.InputNoted}),
-            wait_s=call.wait_s(),
-            traceparent=call.traceparent,
-        )
+        body = logs.AskAttestation(reason=request.reason)
+        until = frozenset({logs.InputNoted})
+        told = await append(self._edge, "audit", body, call, until=until)
         return audits.AskAttestationResponse(position=position_message(told.event.position))
 
 

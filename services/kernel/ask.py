@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from sabot.log.v1 import events_pb2 as log
 from sabot.log.v1.entry_pb2 import Position as PositionMessage
 from services.kernel.call import Call, position_of
-from services.kernel.edge import Edge
+from services.kernel.edge import Edge, Outcome
 from services.kernel.errors import (
     INPUT_FAILED,
     INPUT_IGNORED,
@@ -61,6 +61,28 @@ class Told:
     """Whether it is the outcome of an earlier request with the same id."""
 
 
+async def append(
+    edge: Edge,
+    service: str,
+    body: Message,
+    call: Call,
+    *,
+    until: frozenset[type[Message]],
+    partner: str = "",
+) -> Outcome:
+    """Append what a caller asks for, in the caller's name and as long as the caller waits. For the
+    rest as `Edge.submit`."""
+    return await edge.submit(
+        service,
+        body,
+        partner=partner,
+        actor=call.caller.actor,
+        until=until,
+        wait_s=call.wait_s(),
+        traceparent=call.traceparent,
+    )
+
+
 async def ask(
     edge: Edge,
     outcomes: Outcomes,
@@ -77,15 +99,7 @@ async def ask(
     Raises Refused, with `failed` where a fault kept it from being decided; NotTaken and
     OutcomeUnknown as `Edge.submit` does.
     """
-    outcome = await edge.submit(
-        service,
-        body,
-        partner=partner,
-        actor=call.caller.actor,
-        until=until,
-        wait_s=call.wait_s(),
-        traceparent=call.traceparent,
-    )
+    outcome = await append(edge, service, body, call, until=until, partner=partner)
     answer = outcome.event.body
     if type(answer) in until:
         return Told(answer, outcome.event.position, replayed=False)

@@ -33,6 +33,7 @@ from services.kernel.edge import EdgeBusy, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_accept import Accepting
 from services.kernel.health_calls import Health
 from services.kernel.health_port import HealthPort
+from services.kernel.log import LogUnavailable
 from services.kernel.notices import Notices
 from services.kernel.projections import ProjectionUnavailable
 from services.kernel.telemetry_names import (
@@ -396,7 +397,7 @@ def refusal_of(error: Exception) -> errors.Refused | None:
             return errors.Refused(errors.NOT_READY)
         case OutcomeUnknown():
             return errors.Refused(errors.OUTCOME_UNKNOWN)
-        case ProjectionUnavailable():
+        case ProjectionUnavailable() | LogUnavailable():
             return errors.Refused(errors.READ_UNAVAILABLE)
         case _:
             return None

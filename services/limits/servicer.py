@@ -9,7 +9,7 @@ from sabot.limits.v1 import limits_service_pb2 as limits
 from sabot.limits.v1 import protection_events_pb2 as protection
 from sabot.log.v1 import events_pb2 as log
 from sabot.table.v1 import bet_pb2 as bets
-from services.kernel.ask import Told
+from services.kernel.ask import Told, append
 from services.kernel.call import EVERY_ROLE, Call, position_message, request_hash, rpc
 from services.kernel.edge import Edge
 from services.kernel.errors import (
@@ -226,22 +226,13 @@ class LimitsServicer:
     async def _order(self, body: Order, answer: type[Done], call: Call, partner: str) -> Told:
         """Put an order into the log and wait for its answer. A repeat is told from the state, which
         keeps what was answered for as long as the request's id. Raises Refused."""
-        actor = call.caller.actor
         body.request_hash = request_hash(body, "" if call.caller.partner else partner)
         until: frozenset[type[Message]] = frozenset((answer, protection.LimitsOrderRefused))
-        outcome = await self._edge.submit(
-            "limits",
-            body,
-            partner=partner,
-            actor=actor,
-            until=until,
-            wait_s=call.wait_s(),
-            traceparent=call.traceparent,
-        )
+        outcome = await append(self._edge, "limits", body, call, until=until, partner=partner)
         found, position = outcome.event.body, outcome.event.position
         replayed = isinstance(found, log.RequestRepeated)
         if replayed:
-            kept = self._state().outcomes.get((actor, body.request_id))
+            kept = self._state().outcomes.get((call.caller.actor, body.request_id))
             if kept is None:
                 raise Refused(INPUT_FAILED)  # Nothing was answered to the first one but that.
             found = kept

@@ -23,6 +23,7 @@ from services.kernel.call import MAX_WAIT_S, Call, rpc
 from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, NotTaken, OutcomeUnknown
 from services.kernel.grpc_server import Server
 from services.kernel.health_calls import Health
+from services.kernel.log import LogUnavailable
 from services.kernel.projections import ProjectionUnavailable
 from tests.contract.places import PATIENCE_S
 from tests.contract.serving import (
@@ -154,6 +155,7 @@ async def test_money_needs_a_deadline(served: Served) -> None:
         (LogIsFull(LEAK), "RESOURCE_EXHAUSTED", "LOG_FULL"),
         (OutcomeUnknown(LEAK), "UNAVAILABLE", "OUTCOME_UNKNOWN"),
         (ProjectionUnavailable(LEAK), "UNAVAILABLE", "READ_UNAVAILABLE"),
+        (LogUnavailable(LEAK), "UNAVAILABLE", "READ_UNAVAILABLE"),
         (
             errors.Refused(errors.REQUEST_EXPIRED, {"request_id": "r-1"}),
             "FAILED_PRECONDITION",
