@@ -132,6 +132,10 @@ class DatabaseWitness:
                 self._agreed = own  # The start holds the log against it.
             return list(rows.values())
 
+    def expect_nothing(self) -> None:
+        """There is nothing to be remembered: where nothing is noted, nothing is missing."""
+        self._unasked = False
+
     def start(self) -> None:
         """Begin to note."""
         self._task = asyncio.create_task(self._run(), name="witness")

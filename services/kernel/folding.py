@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
 from sabot.log.v1 import events_pb2
-from services.kernel.entry import EventTypes
+from services.kernel.entry import EventTypes, first_head
 from services.kernel.event import Core, InvariantViolated
 from services.kernel.log import Log
 from services.kernel.outcomes import Alarm
 from services.kernel.reader import LogBroken, LogReader, ReadEntry
-from services.kernel.recovery import AnyReplica, Window, entries_until, rebuild
+from services.kernel.recovery import AnyReplica, Window, entries_until, heads_of, rebuild
 from services.kernel.replica import Diverged, Replica
 from services.kernel.snapshot import Snapshot, SnapshotSet, SnapshotUnusable, reader_of
 from services.kernel.witness import Witnessed
@@ -26,12 +27,21 @@ MAX_DIFFERENCES = 100
 MAX_HELD_EVENTS = 50_000
 """Events kept for observers that stand still: some seconds of a busy cell. Beyond it everything
 waits for them, since memory would grow without end."""
+MAX_NAMED = 10_000
+"""Names of snapshots kept, the newest: what is folded anew begins at one of the last."""
 MAX_REBUILDS = 3
 """A replica that differs from the record again and again is another build: it stops."""
 
 
+READ_OTHERWISE = "its chain hash is not the one that was read before"
+
+Kept = Callable[[int], Iterable[SnapshotSet]]
+"""The snapshots that are kept and stand before an entry, newest first."""
+
+
 class Folding:
-    """See the module. `observed`: cores that are decided again and compared, and never append."""
+    """See the module. `observed`: cores that are decided again and compared, and never append.
+    `kept`: where what must be folded anew may begin; from nothing without it."""
 
     def __init__(
         self,
@@ -45,8 +55,10 @@ class Folding:
         clock: Callable[[], int],
         alarm: Alarm,
         accepted: Mapping[int, bytes] | None,
+        kept: Kept | None = None,
     ) -> None:
         self._log = log
+        self._kept = kept
         self._types = types
         self._cores = list(cores)
         self._observed = list(observed)
@@ -71,7 +83,7 @@ class Folding:
         self._observers_lost: dict[str, Diverged] = {}
         self._answers_given_up = 0
         self._rebuilds: dict[str, int] = {}
-        self._snapshots_named: set[tuple[str, int, bytes]] = set()
+        self._snapshots_named: dict[tuple[str, int, bytes], None] = {}
         self.started_from = 0
         """The entry at which the snapshot stood that this began from; 0: from nothing."""
         self.before_replacing: Callable[[str], Awaitable[None]] | None = None
@@ -172,6 +184,7 @@ class Folding:
         heads: dict[int, set[bytes]] = {}
         for one in noted:
             heads.setdefault(one.sequence, set()).add(one.head)
+        await self._hold_below(heads)
         no_heads: set[bytes] = set()
         self._observers_lost.clear()
         window = Window(list(self.replicas.values()))
@@ -184,9 +197,7 @@ class Folding:
         async for entries in entries_until(self._log, self.reader, last):
             for entry in entries:
                 if not heads.get(entry.sequence, no_heads) <= {entry.head}:
-                    raise LogBroken(
-                        entry.sequence, "its chain hash is not the one that was read before"
-                    )
+                    raise LogBroken(entry.sequence, READ_OTHERWISE)
                 try:
                     window.push(entry, _now())
                 except Diverged as diverged:
@@ -200,12 +211,29 @@ class Folding:
         for service, lost in list(self._observers_lost.items()):
             await self._note_difference(service, lost, last)
 
+    async def _hold_below(self, heads: Mapping[int, set[bytes]]) -> None:
+        """Hold the log against what was read of it before the place where this begins: a snapshot
+        says nothing of that. Raises LogBroken, where the snapshot is of another log too."""
+        begins, head = self.reader.state.sequence, self.reader.state.head
+        below = {sequence: seen for sequence, seen in heads.items() if sequence <= begins}
+        if not below:
+            return
+        after, known = 0, first_head(self._log.cell)
+        for one in self._kept(min(below) + 1) if self._kept is not None else ():
+            with suppress(SnapshotUnusable):
+                after, known = one.sequence, reader_of(next(iter(one.raw.values()))).head
+                break
+        found = {after: known, begins: head}
+        async for sequence, gives in heads_of(self._log, after, known, begins):
+            if found.setdefault(sequence, gives) != gives:
+                raise LogBroken(sequence, "the snapshot there is of another log")
+        for sequence, seen in below.items():
+            if seen != {found[sequence]}:
+                raise LogBroken(sequence, READ_OTHERWISE)
+
     def _observe_in_recovery(self, entry: ReadEntry) -> None:
         self.observed = (entry.sequence, entry.head)
-        for event in entry.events:
-            if isinstance(event.body, events_pb2.RecordSnapshot):
-                named = event.body
-                self._snapshots_named.add((named.service, named.sequence, named.digest))
+        self._hear_names(entry)
         for service, observer in self.observers.items():
             if service in self._observers_lost:
                 continue
@@ -213,6 +241,14 @@ class Folding:
                 observer.read(entry, _now())
             except Diverged as diverged:
                 self._observers_lost[service] = diverged
+
+    def _hear_names(self, entry: ReadEntry) -> None:
+        for event in entry.events:
+            if isinstance(event.body, events_pb2.RecordSnapshot):
+                named = event.body
+                self._snapshots_named[named.service, named.sequence, named.digest] = None
+                if len(self._snapshots_named) > MAX_NAMED:
+                    del self._snapshots_named[next(iter(self._snapshots_named))]
 
     async def _rebuild_all(self, diverged: Diverged, last: int, window: Window) -> None:
         """The window was too short for some answer: fold every replica with all answers known. The
@@ -227,6 +263,7 @@ class Folding:
     async def fold(self, entry: ReadEntry, now: float) -> list[str]:
         """Fold the next entry. Returns the services whose replica was folded anew."""
         replaced: list[str] = []
+        self._hear_names(entry)
         for service, replica in self.replicas.items():
             try:
                 replica.read(entry, now)
@@ -259,7 +296,9 @@ class Folding:
             raise diverged
         if self.before_replacing is not None:
             await self.before_replacing(service)
-        self.replicas[service] = await self._rebuilt(self.replicas[service].core, last)
+        self.replicas[service] = await self._rebuilt_before(
+            diverged, self.replicas[service].core, last
+        )
 
     async def _note_difference(self, service: str, diverged: Diverged, last: int) -> None:
         """An observed service recorded what does not follow. Its record stands; audit goes on."""
@@ -269,29 +308,65 @@ class Folding:
         self._alarm("answer_does_not_follow", {"service": service, "why": str(diverged)})
         lost = self.observers.pop(service)
         try:
-            again = await self._rebuilt(lost.core, last)
+            again = await self._rebuilt_before(diverged, lost.core, last)
         except (Diverged, LogBroken) as error:
             # Not even what is recorded can be followed. The others are still audited.
             self._alarm("audit_gave_up", {"service": service, "why": str(error)})
             self._answers_given_up += lost.answers_compared
             return
-        again.answers_compared += lost.answers_compared
+        # What was folded anew was taken as recorded: it is compared once.
+        again.answers_compared = lost.answers_compared
         self.observers[service] = again
 
-    async def _rebuilt(self, core: Core[Any], last: int) -> AnyReplica:
+    async def _rebuilt_before(self, diverged: Diverged, core: Core[Any], last: int) -> AnyReplica:
+        """Fold a service's record anew, from a snapshot where there is one. It must stand before
+        the causes of what differs: behind them it holds what was decided here, not what was
+        recorded."""
+        cause = diverged.recorded.cause.sequence
+        if diverged.expected is not None:
+            cause = min(cause, diverged.expected.cause.sequence)
+        taken: Snapshot | None = None
+        if self._kept is not None:
+            # Decoding a large state takes a second.
+            taken = await asyncio.to_thread(self._newest_of, self._kept(cause), core)
+        if taken is not None:
+            try:
+                return await self._rebuilt(core, last, taken)
+            except (Diverged, LogBroken) as error:
+                about = {"sequence": taken.sequence, "why": f"{type(error).__name__}: {error}"}
+                self._alarm("snapshot_unusable", about)
+        return await self._rebuilt(core, last)
+
+    def _newest_of(self, kept: Iterable[SnapshotSet], core: Core[Any]) -> Snapshot | None:
+        """The first snapshot of a core that can be used and that the log names."""
+        for one in kept:
+            try:
+                taken = one.decode(core)
+            except SnapshotUnusable:
+                continue
+            if one.name_of(core.service) in self._snapshots_named:
+                return taken
+        return None
+
+    async def _rebuilt(
+        self, core: Core[Any], last: int, taken: Snapshot | None = None
+    ) -> AnyReplica:
         return await rebuild(
             core,
             log=self._log,
-            new_reader=self._new_reader,
+            new_reader=lambda: self._new_reader(taken),
             last=last,
             writer=self._writer,
             build=self._build,
             now=_now,
             pause=lambda: asyncio.sleep(0),
+            state=taken.replica if taken is not None else None,
         )
 
-    def _new_reader(self) -> LogReader:
-        return LogReader(self._log.cell, self._types, accepted=self._accepted)
+    def _new_reader(self, taken: Snapshot | None = None) -> LogReader:
+        # A reader's state changes as it reads, and two begin here.
+        state = deepcopy(taken.reader) if taken is not None else None
+        return LogReader(self._log.cell, self._types, state, accepted=self._accepted)
 
 
 def _now() -> float:

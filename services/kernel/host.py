@@ -32,7 +32,7 @@ from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credent
 from services.kernel.health_port import HealthPort
 from services.kernel.log import Log
 from services.kernel.measures import Measure, measure_process
-from services.kernel.new_log import ACTIVATES, begin_anew
+from services.kernel.new_log import ACTIVATES, begin_anew, is_young
 from services.kernel.notices import Notices
 from services.kernel.outcomes import Alarm
 from services.kernel.process import EntryListener, Process
@@ -222,7 +222,9 @@ async def start(
         tracing=watch.tracing,
         accepted=accepted.entries,
         log_advice=log_advice,
+        kept=SnapshotFolder(settings.data / "snapshots").older,
     )
+    process.follow(attesting.hear)
     witnessed = await _is_noted(log, witness.path.parent)
     projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
     listeners = [listener for part in parts for listener in part.listeners]
@@ -240,7 +242,6 @@ async def start(
         if shared is not None:
             await shared.close()
         raise
-    process.follow(attesting.hear)
     if shared is not None:
         shared.start()
     if any(part.core.service == ACTIVATES for part in parts):
@@ -329,7 +330,10 @@ async def _read_log(
     if shared is not None:
         stood = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
         remembered = await shared.remembered()
-        wait_s = 0.0 if any_witness(settings.data / "witness") else NOTED_WITHIN_S
+        witnessed = any_witness(settings.data / "witness")
+        if remembered is None and (not stood or witnessed or await is_young(log, clock_us())):
+            shared.expect_nothing()
+        wait_s = 0.0 if witnessed else NOTED_WITHIN_S
         until = asyncio.get_running_loop().time() + wait_s
         # In a new cell others may have begun the log a moment ago, and note that in the next.
         while stood and remembered == [] and asyncio.get_running_loop().time() < until:

@@ -22,7 +22,7 @@ from services.kernel.appending import LOG_IS_FULL, Appending
 from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, Outcome, OutcomeUnknown
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event, Position
-from services.kernel.folding import Folding
+from services.kernel.folding import Folding, Kept
 from services.kernel.freshness import Freshness
 from services.kernel.log import Log, LogMessage, LogUnavailable
 from services.kernel.outcomes import Alarm, Outcomes, Submitted
@@ -62,6 +62,7 @@ class Process:
     - observed: those that are decided again here and compared, and never append: audit.
     - alarm: told `(kind, facts)` of everything an operator must see.
     - log_advice: what an operator does about a log that takes no append.
+    - kept: snapshots from which a service may be folded anew.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Process:
         accepted: dict[int, bytes] | None = None,
         tracing: Tracing | None = None,
         log_advice: str = "",
+        kept: Kept | None = None,
     ) -> None:
         self.log = log
         self._writer = writer
@@ -106,6 +108,7 @@ class Process:
             clock=clock,
             alarm=alarm,
             accepted=accepted,
+            kept=kept,
         )
         self.appending = Appending(
             log=log,

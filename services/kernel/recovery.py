@@ -8,11 +8,13 @@ said when it was written, memory stays bounded, and the log is read once for all
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from sabot.log.v1 import entry_pb2
+from services.kernel.entry import next_head
 from services.kernel.event import Core
 from services.kernel.log import Log, LogMessage
 from services.kernel.reader import LogBroken, LogReader, ReadEntry
@@ -99,6 +101,30 @@ async def entries_until(log: Log, reader: LogReader, last: int) -> AsyncIterator
         await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
 
 
+async def heads_of(
+    log: Log, after: int, head: bytes, until: int
+) -> AsyncIterator[tuple[int, bytes]]:
+    """The chain hashes behind entry `after`, whose own is `head`, up to entry `until`. Raises
+    LogBroken where an entry is missing."""
+    if after >= until:
+        return
+    messages = log.read(after)
+    try:
+        async for batch in messages:
+            for one in batch:
+                if one.sequence != after + 1:
+                    raise LogBroken(after + 1, "missing")
+                after = one.sequence
+                head = next_head(head, after, one.subject, one.headers, one.payload)
+                yield after, head
+                if after == until:
+                    return
+            await asyncio.sleep(0)
+    finally:
+        await messages.aclose()  # type: ignore[attr-defined]  # an async generator, by its contract
+    raise LogBroken(after + 1, "missing")
+
+
 def read_message(reader: LogReader, message: LogMessage) -> ReadEntry:
     """A stored message as an entry. Raises LogBroken."""
     return reader.read(message.sequence, message.subject, message.headers, message.payload)
@@ -114,18 +140,23 @@ async def rebuild(
     build: str,
     now: Callable[[], float],
     pause: Callable[[], Awaitable[None]],
+    state: ReplicaState[Any] | None = None,
 ) -> AnyReplica:
     """A replica from nothing up to entry `last`, every recorded answer taken as it stands. Two
-    passes: however late an answer was recorded, it is known when its cause is folded."""
+    passes: however late an answer was recorded, it is known when its cause is folded.
+
+    `state`: of a snapshot, to begin from; `new_reader` then gives one that stands there. What was
+    decided before it and recorded behind it is compared. Raises Diverged and LogBroken."""
     recorded: deque[entry_pb2.Event] = deque()
     reader = new_reader()
+    begins = reader.state.sequence
     async for entries in entries_until(log, reader, last):
         for entry in entries:
             if entry.service == core.service and not entry.is_input:
-                recorded.extend(entry.protos)
+                recorded.extend(one for one in entry.protos if one.cause.sequence > begins)
         await pause()
     replica: AnyReplica = Replica(
-        core, writer=writer, build=build, state=ReplicaState(core.initial())
+        core, writer=writer, build=build, state=state or ReplicaState(core.initial())
     )
     reader = new_reader()
     async for entries in entries_until(log, reader, last):

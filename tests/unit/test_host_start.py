@@ -18,7 +18,7 @@ from services.audit.sealer import Sealer
 from services.audit.snapshots import Snapshots
 from services.audit.tree_file import TreeFile
 from services.events import event_types
-from services.kernel import host, process
+from services.kernel import database_witness, host, new_log, process
 from services.kernel.accepted import Acceptance, Accepted, read_accepted, write_accepted
 from services.kernel.edge import EdgeNotReady
 from services.kernel.log import LogMessage
@@ -153,6 +153,31 @@ async def test_a_new_pod_remembers_by_the_database(
         assert alarms.kinds == ["witness_missing"]
     async with started(store, tmp_path / "pod-6"):
         assert len(alarms) == 1
+
+
+@pytest.mark.parametrize("young", [True, False])
+async def test_a_database_that_is_away_at_a_cells_first_start_has_lost_nothing(
+    young: bool, tmp_path: Path, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other pods began the log a moment ago, while it was away; or long ago, and noted that."""
+    store = MemoryStore(CELL, host.clock_us)
+    async with started(store, tmp_path / "pod-1") as running:
+        await play(running, "one")
+    if not young:
+        monkeypatch.setattr(new_log, "YOUNG_US", 0)
+    folder = tmp_path / "database"
+    monkeypatch.setattr(host, "witness_url", lambda _: f"sqlite+aiosqlite:///{folder / 'w.db'}")
+    monkeypatch.setattr(database_witness, "ASK_S", 0.0)
+    async with started(store, tmp_path / "pod-2") as running:
+        assert alarms.kinds == ["witness_away"]
+        folder.mkdir()
+        await play(running, "two")
+        shared = running.shared
+        assert shared is not None
+        async with asyncio.timeout(WAIT_S):
+            while shared._agreed.sequence < store.last_sequence:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.01)
+    assert alarms.kinds == ["witness_away", *([] if young else ["witness_missing"])]
 
 
 async def test_what_an_operator_accepted_is_logged_by_audit_s_process_alone(tmp_path: Path) -> None:

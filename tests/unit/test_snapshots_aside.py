@@ -26,7 +26,15 @@ from services.kernel.host import clock_us
 from services.kernel.log import LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.process import Process
-from services.kernel.snapshot import SnapshotFolder
+from services.kernel.reader import LogBroken
+from services.kernel.snapshot import (
+    Snapshot,
+    SnapshotFolder,
+    SnapshotSet,
+    StateCodec,
+    encode_snapshot,
+)
+from services.kernel.witness import Witnessed
 from services.simulator.virtual_time import run_virtual
 from tests.unit.test_process import EPOCH_US, submit
 from tests.unit.toy import CELL, LIMITS, TABLE
@@ -57,10 +65,11 @@ def process_on(
     observed: Sequence[Core[Any]] = (TABLE, LIMITS),
     clock: Callable[[], int] = clock_us,
     writer: str = "a",
+    kept: SnapshotFolder | None = None,
 ) -> Process:
     return Process(
         log=log, types=event_types(), cores=cores, observed=observed, writer=writer, build="",
-        clock=clock, alarm=lambda _kind, _facts: None,
+        clock=clock, alarm=lambda _kind, _facts: None, kept=kept.older if kept else None,
     )  # fmt: skip
 
 
@@ -221,3 +230,79 @@ def test_no_snapshot_is_taken_half_way_through_an_entry(monkeypatch: pytest.Monk
             await asyncio.wait([taking])
 
     run_virtual(main())
+
+
+async def test_what_was_read_before_the_snapshot_is_held_against_the_log(tmp_path: Path) -> None:
+    store, folder = MemoryStore(CELL, clock_us), SnapshotFolder(tmp_path)
+    cores: list[Core[Any]] = [TABLE, LIMITS, AUDIT]
+    seen: list[Witnessed] = []
+    async with running(process_on(MemoryLog(store), cores)) as process:
+        for name in "abc":
+            await submit(process, name)
+            seen.append(Witnessed(process.position.sequence, process.head))
+        taken = await Snapshots(folder).take_aside(process)
+        await submit(process, "d")
+    for kept in (None, folder):
+        again = process_on(MemoryLog(store), cores, kept=kept)
+        async with running(again, folder.sets(), seen):
+            assert again.started_from == taken
+        for one in seen:
+            forked = [Witnessed(one.sequence, bytes(32)), *seen]
+            told = rf"entry {one.sequence}: its chain hash is not the one that was read before"
+            with pytest.raises(LogBroken, match=told):
+                await process_on(MemoryLog(store), cores, kept=kept).start(folder.sets(), forked)
+
+
+class Counting(MemoryLog):
+    """Counts the entries that its readers are given."""
+
+    given = 0
+
+    async def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
+        async for batch in super().read(after):
+            self.given += len(batch)
+            yield batch
+
+
+def set_of(taken: Sequence[tuple[Core[Any], Snapshot]]) -> SnapshotSet:
+    codec = StateCodec()
+    raw = {core.service: encode_snapshot(codec, core, one) for core, one in taken}
+    return SnapshotSet(taken[0][1].sequence, raw)
+
+
+async def read_anew(folder: SnapshotFolder, tables: int, named: bool = True) -> int:
+    """How many entries are read again because of a difference behind a snapshot that was taken
+    after so many tables were opened."""
+    store = MemoryStore(CELL, clock_us)
+    log = Counting(store)
+    observed: list[Core[Any]] = [TABLE, OF_ANOTHER_MIND]
+    names = [f"t{number}" for number in range(tables)]
+    async with running(process_on(log, [TABLE, LIMITS, AUDIT], observed, kept=folder)) as process:
+        for name in names:
+            await submit(process, name)
+        if named:
+            await Snapshots(folder).take_aside(process)
+        else:
+            folder.save(set_of(process.snapshots()))
+        await submit(process, "behind")
+        last, log.given = process.position.sequence, 0
+        await submit(process, "odd")
+        assert process.folding.difference_count == 1
+        again = log.given - (process.position.sequence - last)
+        await submit(process, "last")
+        observer = process.observer("limits")
+        assert observer is not None
+        assert observer.state.core.booked == [*names, "behind", "odd", "last"]
+        assert process.folding.difference_count == 1
+        assert process.folding.answers_compared == process_answers(process) - 1
+    return again
+
+
+async def test_an_old_log_is_not_read_anew_from_its_beginning_for_a_difference(
+    tmp_path: Path,
+) -> None:
+    short = await read_anew(SnapshotFolder(tmp_path / "short"), 3)
+    long = await read_anew(SnapshotFolder(tmp_path / "long"), 60)
+    assert 0 < long <= short + 4, "audit tells of its snapshot in one entry or in some"
+    # A snapshot that the log does not name is believed by nobody.
+    assert await read_anew(SnapshotFolder(tmp_path / "unnamed"), 60, named=False) > 200
