@@ -52,7 +52,8 @@ class _Told(NamedTuple):
     """By bet id."""
 
 
-_Accounts = dict[_Account, tuple[_Told, entry_pb2.Event]]
+_Accounts = dict[_Account, list[tuple[_Told, entry_pb2.Event]]]
+"""By account, what is said of it: once, unless something is wrong."""
 
 
 class Contesting:
@@ -140,11 +141,9 @@ def contests_of(found: Diverged) -> Iterator[contests.ContestSettlement]:
     passed = [one for one in due if last is not None and one < last and one not in told]
     left_out = _accounts([answer for one in passed for answer in due[one]])
     said = _accounts(found.told)
-    for who, (missing, _) in left_out.items():
+    for who, missing in left_out.items():
         if who not in said:
-            contest = _contest(found.position, who, missing, None)
-            if contest is not None:
-                yield contest
+            yield from _left_out(found.position, who, missing)
     for cause, recorded in told.items():
         yield from _compared(due.get(cause, []), recorded, found, left_out)
 
@@ -165,28 +164,51 @@ def _compared(
     """What two groups of answers to one cause say otherwise. `left_out`: what is due to causes that
     were passed over, and may stand here."""
     due, said = _accounts(expected), _accounts(recorded)
-    owned = {bet_id for one, _ in due.values() for bet_id in one.bets}
+    owned = {bet_id for each in due.values() for one, _ in each for bet_id in one.bets}
     first = found.position
     index_of = {id(one): found.position.index + at for at, one in enumerate(found.told)}
-    for who, (recorded_there, event) in said.items():
-        here, there = due.get(who) or left_out.get(who), recorded_there
-        if here is None and expected and expected[-1].continues:
-            # It may be due in a later step, but not with bets that are another account's.
-            bets = {bet_id: bet for bet_id, bet in there.bets.items() if bet_id in owned}
-            there = there._replace(bets=bets)
-        at = first._replace(index=index_of[id(event)])
-        contest = _contest(at, who, here[0] if here else None, there)
-        if contest is not None:
-            yield contest
+    for who, there in said.items():
+        for due_here, told_here, event in _paired(due.get(who) or left_out.get(who, []), there):
+            said_here = told_here
+            if due_here is None and expected and expected[-1].continues and who not in due:
+                # It may be due in a later step, but not with bets that are another account's.
+                bets = {bet_id: bet for bet_id, bet in said_here.bets.items() if bet_id in owned}
+                said_here = _Told(said_here.table_id, said_here.currency_code, bets)
+            at = first._replace(index=index_of[id(event)])
+            contest = _contest(at, who, due_here, said_here)
+            if contest is not None:
+                yield contest
     common = [number for number, who in enumerate(due) if who in said]
     # Behind the last account of an unfinished step others may come; one that was passed over will
     # not.
     passed = len(due) if not recorded[-1].continues else common[-1] if common else 0
-    for number, (who, (missing, _)) in enumerate(due.items()):
+    for number, (who, missing) in enumerate(due.items()):
         if who not in said and number < passed:
-            contest = _contest(first, who, missing, None)
-            if contest is not None:
-                yield contest
+            yield from _left_out(first, who, missing)
+
+
+def _paired(
+    due: Sequence[tuple[_Told, entry_pb2.Event]], said: Sequence[tuple[_Told, entry_pb2.Event]]
+) -> Iterator[tuple[_Told | None, _Told, entry_pb2.Event]]:
+    """Each time that an account is settled, with what was due to it. Who is settled twice is paid
+    twice, though one of them be right: that one takes what is due, and nothing is for the other."""
+    left = [told for told, _ in due]
+    right: dict[int, _Told] = {}
+    for place, (told, _) in enumerate(said):
+        if told in left:
+            left.remove(told)
+            right[place] = told
+    for place, (told, event) in enumerate(said):
+        yield right.get(place) or (left.pop(0) if left else None), told, event
+
+
+def _left_out(
+    at: Position, who: _Account, missing: Sequence[tuple[_Told, entry_pb2.Event]]
+) -> Iterator[contests.ContestSettlement]:
+    for told, _ in missing:
+        contest = _contest(at, who, told, None)
+        if contest is not None:
+            yield contest
 
 
 def _accounts(answers: Sequence[entry_pb2.Event]) -> _Accounts:
@@ -197,12 +219,15 @@ def _accounts(answers: Sequence[entry_pb2.Event]) -> _Accounts:
             settled = settlements.BetsSettled.FromString(one.body)
             who = _Account(settled.round_id, settled.partner_id, settled.account_id, "")
             bets = {bet.bet_id: bet for bet in settled.bets}
-            found[who] = (_Told(settled.table_id, settled.currency_code, bets), one)
+            told = _Told(settled.table_id, settled.currency_code, bets)
         elif one.type == _CORRECTED:
             again = corrections.BetsCorrected.FromString(one.body)
             who = _Account(again.round_id, again.partner_id, again.account_id, again.correction_id)
             bets = {bet.after.bet_id: bet.after for bet in again.bets}
-            found[who] = (_Told(again.table_id, again.currency_code, bets), one)
+            told = _Told(again.table_id, again.currency_code, bets)
+        else:
+            continue
+        found.setdefault(who, []).append((told, one))
     return found
 
 

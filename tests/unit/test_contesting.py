@@ -139,6 +139,34 @@ def test_a_settlement_that_is_missing_or_too_many_is_named() -> None:
     ]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_an_account_that_is_paid_twice_in_an_entry_is_named_though_one_of_them_is_right(
+    order: tuple[int, int],
+) -> None:
+    both = [(settled("ann", bet(1, 1000)), "1000"), (ANN, "900")]
+    twice = answers(*(both[place][0] for place in order), BOB, END)
+    wrong = FIRST + order.index(0)
+    assert says(differs(answers(ANN, BOB, END), twice)) == [
+        (f"1/9/{wrong}", "ann", ["t1-7-1 tie: expected nothing, recorded won 10.00 EUR"])
+    ]
+
+
+def test_the_same_settlement_told_twice_is_named_the_second_time() -> None:
+    # The first is right, so the difference begins at the second.
+    assert says(differs(answers(BOB, END), answers(ANN, BOB, END))) == [
+        ("1/9/3", "ann", ["t1-7-1 tie: expected nothing, recorded won 9.00 EUR"])
+    ]
+    assert len(differs(answers(ANN, BOB, END), answers(settled("ann"), ANN, ANN, BOB, END))) == 1
+
+
+def test_two_wrong_settlements_of_an_account_leave_nothing_due() -> None:
+    one, other = settled("ann", bet(1, 1000)), settled("ann", bet(1, 0))
+    assert says(differs(answers(ANN, END), answers(one, other, END))) == [
+        ("1/9/3", "ann", ["t1-7-1 tie: expected won 9.00, recorded won 10.00 EUR"]),
+        ("1/9/4", "ann", ["t1-7-1 tie: expected nothing, recorded won 0.00 EUR"]),
+    ]
+
+
 def test_what_may_come_in_a_later_step_is_not_missed_yet() -> None:
     due = answers(ANN, BOB, continues=True)
     assert [one[1] for one in says(differs(due, answers(BOB, CEM, continues=True)))] == ["ann"]
