@@ -35,10 +35,14 @@ class Row:
     exact: Fraction | None
     found: Band | None
     by_play: bool
+    unknown: bool
+    """Whether the rules do not know it, or what became of it."""
 
     @property
     def inside(self) -> bool:
         """Whether the exact return lies within the limits."""
+        if self.unknown:
+            return False
         if self.exact is None or self.found is None:
             return True
         return self.found.low <= float(self.exact) <= self.found.high
@@ -74,8 +78,12 @@ async def rows_of(visit: Visit, digest: bytes) -> list[Row]:
     for name, tally in sorted(tallies.tallies.get(digest, {}).items()):
         kind = name if name in offers else name.rpartition("_")[0]
         by_play = kind in DEPENDS_ON_PLAY and rule_set.game == rule_set_pb2.GAME_BLACKJACK
-        found = None if by_play else band(tally.fates, returns_of(rule_set, offers[kind]))
-        rows.append(Row(name, tally, exact.get(name), found, by_play))
+        # A bet or a fate that the rules do not know was recorded by another build: no chance gives
+        # it, and audit has alarmed.
+        returns = returns_of(rule_set, offers[kind]) if kind in offers else {}
+        unknown = not tally.fates.keys() <= returns.keys()
+        found = None if by_play else band(tally.fates, returns)
+        rows.append(Row(name, tally, exact.get(name), found, by_play, unknown))
     return rows
 
 

@@ -82,7 +82,8 @@ class Tallies:
             if name not in sampled:
                 sampled[name] = True
                 tally.samples += 1
-                fate = bet.line or _FATES[bet.outcome]
+                # One that no round's settlement has, such as voided, is among no bet's returns.
+                fate = bet.line or _FATES.get(bet.outcome, f"outcome_{bet.outcome}")
                 tally.fates[fate] = tally.fates.get(fate, 0) + 1
 
     def over(self, round_id: str) -> None:

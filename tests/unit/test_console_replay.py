@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -24,14 +25,15 @@ from services.odds.tally import returns_of
 from tests.histories.history import HERE, load
 
 RECORDED = HERE / "0002-all-games.jsonl.gz"
-GAMES = 8
-"""Rounds looked at: one or more of each game."""
+FLOOR = HERE / "0003-floor-blackjack.jsonl.gz"
+GAMES = {RECORDED: 8, FLOOR: 2}
+"""Rounds looked at: one or more of each game; dealt by hand at blackjack, one that was voided."""
 
 
 @cache
-def followed() -> tuple[list[Event], Followed]:
+def followed(path: Path = RECORDED) -> tuple[list[Event], Followed]:
     """Every event, and what the console keeps of them."""
-    recorded, types = load(RECORDED), event_types()
+    recorded, types = load(path), event_types()
     history = Followed(recorded.cell, types, {})
     reader = history._reader
     events: list[Event] = []
@@ -46,9 +48,9 @@ def followed() -> tuple[list[Event], Followed]:
 
 
 @cache
-def some_rounds() -> dict[str, Playthrough]:
+def some_rounds(path: Path = RECORDED) -> dict[str, Playthrough]:
     """A round of each table that is over, and all that were voided."""
-    events, history = followed()
+    events, history = followed(path)
     chosen: dict[str, str] = {}
     for note in history.rounds.values():
         if note.last:
@@ -56,9 +58,10 @@ def some_rounds() -> dict[str, Playthrough]:
     return {one: playthrough_from(events, one, {}, {}) for one in chosen.values()}
 
 
-def test_at_its_end_a_replayed_round_is_what_was_paid() -> None:
-    assert len(some_rounds()) >= GAMES
-    for round_id, found in some_rounds().items():
+@pytest.mark.parametrize("path", GAMES)
+def test_at_its_end_a_replayed_round_is_what_was_paid(path: Path) -> None:
+    assert len(some_rounds(path)) >= GAMES[path]
+    for round_id, found in some_rounds(path).items():
         shown = [one.event for one in found.shown]
         picture = picture_at(shown, len(shown) - 1)
         bodies = [event.body for event in shown]
@@ -75,8 +78,9 @@ def test_at_its_end_a_replayed_round_is_what_was_paid() -> None:
             assert Counter(one.card for one in picture.cards if one.card) == of_result, round_id
 
 
-def test_before_its_events_a_replayed_round_is_empty_and_only_grows() -> None:
-    for found in some_rounds().values():
+@pytest.mark.parametrize("path", GAMES)
+def test_before_its_events_a_replayed_round_is_empty_and_only_grows(path: Path) -> None:
+    for found in some_rounds(path).values():
         shown = [one.event for one in found.shown]
         first = picture_at(shown, 0)
         assert (first.cards, first.tosses, first.bets) == ([], [], {})
@@ -84,8 +88,9 @@ def test_before_its_events_a_replayed_round_is_empty_and_only_grows() -> None:
         assert seen == sorted(seen)
 
 
-def test_the_index_holds_every_round_from_what_opened_it_to_its_end() -> None:
-    events, history = followed()
+@pytest.mark.parametrize("path", GAMES)
+def test_the_index_holds_every_round_from_what_opened_it_to_its_end(path: Path) -> None:
+    events, history = followed(path)
     opened = {
         event.body.round_id: event.cause.sequence
         for event in events

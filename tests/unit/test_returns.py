@@ -131,5 +131,8 @@ def test_a_fate_that_the_rules_do_not_know_is_outside(tmp_path: Path) -> None:
     entries = log(50, FAIR)
     settled = entries[-1][2][0].body
     assert isinstance(settled, settlement.BetsSettled)
-    settled.bets[0].line = "by_13"
-    assert told(fed(tmp_path / "returns.json", entries)) == (None, 1, None)
+    for place, (line, outcome) in enumerate(
+        (("by_13", settlement.OUTCOME_WON), ("", settlement.OUTCOME_VOIDED))
+    ):
+        settled.bets[0].line, settled.bets[0].outcome = line, outcome
+        assert told(fed(tmp_path / f"returns-{place}.json", entries)) == (None, 1, None)
