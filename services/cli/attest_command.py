@@ -65,8 +65,8 @@ def attest(
 async def _show(data: Path, check: bool, as_json: bool) -> int:
     from services.cli.attested import differences, last_attested, lines_of
 
-    async with opened(data, check=False) as (log, _):
-        found = await last_attested(log)
+    async with opened(data, check=False) as (log, accepted):
+        found = await last_attested(log, accepted)
     wrong = differences(found) if check else []
     if as_json:
         dump({"processes": [one.told() for one in found.values()], "differences": wrong})

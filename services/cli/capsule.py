@@ -31,10 +31,10 @@ from services.cli.statements import Moves, Statement, accounts_in, ledger_of, st
 from services.cli.verify_export import ENTRY
 from services.events import event_types
 from services.kernel.build import BUILD
-from services.kernel.entry import EventTypes, canonical_headers
+from services.kernel.entry import EventTypes, NotUnderstood, canonical_headers
 from services.kernel.event import Event
 from services.kernel.log import Log, LogMessage
-from services.kernel.reader import LogReader, ReadEntry
+from services.kernel.reader import LogBroken, LogReader, ReadEntry
 from services.kernel.recovery import AnyReplica, Window, read_message
 from services.kernel.replica import Replica
 from services.kernel.snapshot import (
@@ -214,9 +214,12 @@ async def _entries(
                 kept.append(one)
                 if read.sequence >= span.first:
                     one.skimmed.decode(types)
-                elif read.service == "wallet" and not read.is_input:
-                    moves.add_recorded(read.protos, types)
-                named = [types.decode(NAMES, e.body) for e in read.protos if e.type == NAMES]
+                try:
+                    if read.sequence < span.first and read.service == "wallet":
+                        moves.add_recorded(() if read.is_input else read.protos, types)
+                    named = [types.decode(NAMES, e.body) for e in read.protos if e.type == NAMES]
+                except NotUnderstood as error:
+                    raise LogBroken(read.sequence, str(error)) from error
                 missing -= set(named_in(named, taken.sequence, taken.head))
                 if message.sequence >= last or (message.sequence >= span.last and not missing):
                     return kept
@@ -344,6 +347,7 @@ def _about(
         "behaviour": taken.reader.state.behaviour,
         "builds": builds,
         "digests": digests,
+        "accepted": [one.read.sequence for one in kept if one.read.passed_over],
     }
 
 

@@ -20,6 +20,7 @@ from sabot.settlement.v1 import events_pb2 as settlements
 from services.cli.capsule import as_json, named_in, tables_of
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import Capsule, CapsuleRefused
+from services.cli.capsule_redecide import Redeciding
 from services.cli.cores import CORES
 from services.cli.find import event_lines
 from services.cli.incident_span import Span, parted
@@ -32,14 +33,13 @@ from services.kernel.entry import EventTypes, NotUnderstood, decode_entry, next_
 from services.kernel.event import Event
 from services.kernel.log import LogMessage
 from services.kernel.reader import LogBroken, LogReader
-from services.kernel.replica import BehaviourUnknown, Diverged, Replica
+from services.kernel.replica import BehaviourUnknown
 from services.kernel.snapshot import (
     Snapshot,
     SnapshotUnusable,
     StateCodec,
     decode_snapshot,
     digest,
-    state_digest,
 )
 
 
@@ -52,6 +52,8 @@ class Opened:
     answers: int = 0
     """Recorded answers that were decided again."""
     differences: int = 0
+    passed_over: list[int] = field(default_factory=list[int])
+    """Entries that nobody can read, and that an operator of the cell had accepted."""
     digests: dict[str, str] = field(default_factory=dict[str, str])
     """By service, what the states come to at the end."""
     events: list[Event] = field(default_factory=list[Event])
@@ -123,7 +125,8 @@ def _answers_fault(capsule: Capsule, message: LogMessage) -> list[str]:
     try:
         entry = decode_entry(message.payload)
     except NotUnderstood as error:
-        return [f"entry {message.sequence}: {error}"]
+        told = f"entry {message.sequence}: {error}"
+        return [] if message.sequence in capsule.accepted else [told]
     known = capsule.heads.get(entry.events[-1].cause.sequence)
     if known is None or known == entry.head:
         return []
@@ -155,14 +158,13 @@ def _decide_again(found: Opened) -> None:
     snapshots = _snapshots(found)
     if found.faults:
         return
-    reader = LogReader(capsule.about["cell"], _types(), next(iter(snapshots.values())).reader)
+    state = next(iter(snapshots.values())).reader
+    reader = LogReader(capsule.about["cell"], _types(), state, capsule.accepted)
     before = snapshots["table"].replica.core, snapshots["wallet"].replica.core
     opened, ledger = tables_of(before[0]), ledger_of(before[1])
     if not _check_rules(found, {name: readable_message(one) for name, one in opened.items()}):
         return
-    replicas = [
-        Replica(core, writer="capsule", state=snapshots[core.service].replica) for core in CORES
-    ]
+    redeciding = Redeciding({name: capsule.states[name] for name in snapshots}, found.faults)
     missing = {(name, digest(raw)) for name, raw in capsule.states.items()}
     sequence, head = reader.state.sequence, reader.state.head
     for message in capsule.messages.values():
@@ -170,24 +172,17 @@ def _decide_again(found: Opened) -> None:
             entry = reader.read(message.sequence, message.subject, message.headers, message.payload)
             found.events += entry.events
             missing -= set(named_in((event.body for event in entry.events), sequence, head))
-            for replica in list(replicas):
-                try:
-                    replica.read(entry, 0.0)
-                except Diverged as diverged:
-                    found.differences += 1
-                    found.faults.append(f"entry {message.sequence}: {diverged}")
-                    replicas.remove(replica)
+            redeciding.take(entry)
         except LogBroken as broken:
             found.faults.append(str(broken))
             return
         except BehaviourUnknown as unknown:
             raise CapsuleRefused(str(unknown)) from unknown
+    found.passed_over = reader.accepted_entries
     if capsule.about["named"] and missing:
         found.faults.append(f"state {min(missing)[0]}: the log does not name it")
-    found.answers = sum(replica.answers_compared for replica in replicas)
-    codec = StateCodec()
-    for one in replicas:
-        found.digests[one.core.service] = state_digest(codec, one.core, one.state.core)
+    found.answers, found.differences = redeciding.answers, redeciding.differences
+    found.digests = redeciding.digests()
     for service, told in capsule.about["digests"].items():
         if found.digests.get(service, told) != told:
             found.faults.append(f"state {service}: it comes to another digest than was told")
@@ -329,10 +324,12 @@ def verdict(found: Opened) -> str:
             f"{hidden} hold what is others' and stand here by their hashes, so nothing was decided "
             f"again"
         )
+    unread = len(found.passed_over)
+    apart = f", {unread} entries that nobody can read were accepted" if unread else ""
     named = "that the log names" if capsule.about["named"] else "that its maker folded"
     return (
         f"right: entries {first} to {last} {under}; from states {named}, {found.answers} answers "
-        f"re-decided, 0 differences"
+        f"re-decided, 0 differences{apart}"
     )
 
 
@@ -362,6 +359,10 @@ def lines(found: Opened) -> list[str]:
             for one in events
         ]
     told += [f"digest of {name}: {value}" for name, value in sorted(found.digests.items())]
+    told += [
+        f"entry {sequence}: nobody can read it; its cell's operator accepted that"
+        for sequence in found.passed_over
+    ]
     told += [f"fault: {fault}" for fault in found.faults]
     told.append(verdict(found))
     return told
@@ -377,6 +378,7 @@ def opened_json(found: Opened) -> dict[str, Any]:
         "faults": found.faults,
         "answers": found.answers,
         "differences": found.differences,
+        "passed_over": found.passed_over,
         "digests": found.digests,
         "entries": len(capsule.heads),
         "shown": len(capsule.messages),

@@ -44,6 +44,12 @@ class Capsule:
     proofs: dict[int, Proof] = field(default_factory=dict[int, Proof])
 
     @property
+    def accepted(self) -> dict[int, bytes]:
+        """Entries that an operator of the cell had accepted although nobody could read them, each
+        with the chain hash there: its maker says so."""
+        return {one: self.heads[one] for one in self.about["accepted"] if one in self.heads}
+
+    @property
     def partner(self) -> str:
         """Whose capsule it is; empty: everything is in it."""
         return str(self.about["partner"])
@@ -90,7 +96,10 @@ def _about(about: Any) -> dict[str, Any]:
             raise TypeError(f"{name} is not told")
     if not all(isinstance(one, str) for one in about["builds"]):
         raise TypeError("the builds are no texts")
-    return dict(about)
+    accepted = about.get("accepted", [])
+    if not (isinstance(accepted, list) and all(isinstance(one, int) for one in accepted)):
+        raise TypeError("what was accepted is not told")
+    return {**about, "accepted": accepted}
 
 
 def _take(capsule: Capsule, name: str, body: bytes) -> None:

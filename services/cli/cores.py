@@ -14,3 +14,4 @@ from services.table.domain.core import CORE as TABLE
 from services.wallet.domain.core import CORE as WALLET
 
 CORES: tuple[Core[Any], ...] = (TABLE, LIMITS, WALLET, SHOE, RULES, SETTLEMENT, AUDIT)
+BY_SERVICE: dict[str, Core[Any]] = {core.service: core for core in CORES}

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import Message
+
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.log_source import StoreLog
 from services.cli.moments import Moment
@@ -91,6 +93,9 @@ def _behind(log: Log, needle: bytes, data: Path | None) -> int | None:
         return 0
 
 
+_ENDS = frozenset(str(one.DESCRIPTOR.full_name) for one in (tables.RoundOpened, tables.RoundClosed))
+
+
 class _RoundEnds:
     """Looks for a round's first and last entry."""
 
@@ -106,14 +111,15 @@ class _RoundEnds:
         if not message.subject.endswith(".table.out"):
             return
         for proto in _protos(message):
-            if proto.type == tables.RoundOpened.DESCRIPTOR.full_name:
-                opened = tables.RoundOpened.FromString(proto.body)
-                if opened.round_id == self._round_id:
-                    self._first = proto.cause.sequence
-            elif proto.type == tables.RoundClosed.DESCRIPTOR.full_name:
-                closed = tables.RoundClosed.FromString(proto.body)
-                if closed.round_id == self._round_id:
-                    self._last = message.sequence
+            if proto.type not in _ENDS:
+                continue
+            body = _body(proto)
+            if getattr(body, "round_id", "") != self._round_id:
+                continue
+            if isinstance(body, tables.RoundOpened):
+                self._first = proto.cause.sequence
+            else:
+                self._last = message.sequence
 
     def span(self, last: int) -> Span:
         if not self._first:
@@ -140,7 +146,7 @@ class _TableTime:
             if wanted.until is not None and self._time_us > wanted.until.time_us:
                 self.done = bool(self._first)
                 return
-            body = _types().decode(proto.type, proto.body)
+            body = _body(proto)
             if wanted.table_id == str(getattr(body, "table_id", "")):
                 self._first = self._first or message.sequence
                 self._last = message.sequence
@@ -157,6 +163,15 @@ def _protos(message: LogMessage) -> Sequence[Any]:
         return decode_entry(message.payload).events
     except NotUnderstood:
         return ()
+
+
+def _body(proto: Any) -> Message | None:
+    """None where nobody can read it: whoever reads the entries says so, unless an operator has
+    accepted it."""
+    try:
+        return _types().decode(proto.type, proto.body)
+    except NotUnderstood:
+        return None
 
 
 @cache

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
 
 from sabot.audit.v1 import events_pb2 as audit
 from services.audit.domain.tree import (
@@ -44,7 +46,8 @@ def seals_in(message: LogMessage) -> Iterator[audit.LogSealed]:
         return
     for proto in entry.events:
         if proto.type == SEALED:
-            yield audit.LogSealed.FromString(proto.body)
+            with suppress(DecodeError):
+                yield audit.LogSealed.FromString(proto.body)
 
 
 async def first_seal_over(log: Log, sequence: int, last: int) -> audit.LogSealed | None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from services.cli.capsule_file import NotACapsule, Part, read_parts, write_parts
+from services.cli.cores import BY_SERVICE
 from services.cli.moments import parse_position
-from services.cli.proving import BY_SERVICE, Difference, Piece, Proven
+from services.cli.proving import Difference, Piece, Proven
 from services.kernel.attesting import installed_code
 from services.kernel.build import BUILD
 from services.kernel.entry import first_head, next_head

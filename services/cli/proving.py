@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.accepted_differences import Answer, accepted_apart, accepted_in
-from services.cli.cores import CORES
+from services.cli.cores import BY_SERVICE, CORES
 from services.cli.differences import difference_line, differences_in
 from services.cli.starts import is_named
 from services.events import event_types
@@ -46,7 +46,6 @@ MAX_DIFFERENCES = 20
 since each takes a reading of the piece up to there."""
 PIECES_A_PROCESS = 8
 """At most: so that none waits for long at the end, and few states are in memory."""
-BY_SERVICE = {core.service: core for core in CORES}
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from sabot.log.v1 import entry_pb2
 from services.cli.capsule_file import NotACapsule, Part, read_parts, write_parts
+from services.cli.cores import BY_SERVICE
 from services.cli.moments import parse_position
 from services.cli.prove_checkpoint import (
     CheckpointUnusable,
@@ -24,7 +25,6 @@ from services.cli.prove_checkpoint import (
     heads_until,
     identity_of,
 )
-from services.cli.proving import BY_SERVICE
 from services.cli.recalled import Recalled
 from services.cli.replay import Replaying
 from services.kernel.attesting import installed_code

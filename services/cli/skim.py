@@ -10,10 +10,10 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 
 from sabot.log.v1 import entry_pb2, events_pb2
-from services.kernel.entry import EventTypes, position_of
+from services.kernel.entry import EventTypes, NotUnderstood, position_of
 from services.kernel.event import Event, Position
 from services.kernel.log import Log
-from services.kernel.reader import SEGMENT, LogReader, ReadEntry, ReaderState
+from services.kernel.reader import SEGMENT, LogBroken, LogReader, ReadEntry, ReaderState
 from services.kernel.recovery import read_message
 
 TIMED = frozenset(
@@ -40,13 +40,17 @@ class Skimmed(NamedTuple):
         return None if self.is_input else position_of(self.proto.cause)
 
     def event(self, types: EventTypes) -> Event:
-        """The event as cores see it. Raises NotUnderstood."""
+        """The event as cores see it. Raises LogBroken."""
         proto = self.proto
+        try:
+            body = types.decode(proto.type, proto.body)
+        except NotUnderstood as error:
+            raise LogBroken(self.position.sequence, str(error)) from error
         return Event(
             self.position,
             self.service,
             self.is_input,
-            types.decode(proto.type, proto.body),
+            body,
             self.cause,
             proto.partner,
             proto.actor,
@@ -77,7 +81,7 @@ class SkimmedEntry(NamedTuple):
             yield Skimmed(position, read.service, read.is_input, proto, time_us, self.behaviour)
 
     def decode(self, types: EventTypes) -> None:
-        """Have its events in `read`, as if it had been read in full. Raises NotUnderstood."""
+        """Have its events in `read`, as if it had been read in full. Raises LogBroken."""
         if not self.read.events:
             self.read.events.extend(one.event(types) for one in self.events())
 
@@ -98,7 +102,8 @@ class SkimReader(LogReader):
 
     def _events(self, read: ReadEntry) -> None:
         state = self.state
-        if any(proto.type in TIMED for proto in read.protos):
+        # What was accepted is passed over only where it cannot be read.
+        if read.sequence in self._accepted or any(proto.type in TIMED for proto in read.protos):
             super()._events(read)
             self.times = tuple(event.time_us for event in read.events)
         elif read.is_input:

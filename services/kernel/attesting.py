@@ -15,7 +15,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
@@ -27,6 +27,9 @@ DAY_US = 86_400_000_000
 """Between two attestations of a process in which nothing changes."""
 LOOK_US = 10_000_000
 """How often what can change while a process runs is looked at: callers, and rules at tables."""
+AGAIN_US = 600_000_000
+"""After so long an attestation that was not read back is told again: the log may have been full.
+Where it only does not answer, what waits is few enough."""
 CODE_EVERY_S = 600.0
 """How often the installed code is read anew: somebody may have put other files there, which a start
 would run."""
@@ -108,6 +111,16 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
+class _Sent(NamedTuple):
+    """An attestation that has not been read back yet."""
+
+    body: events_pb2.Attest
+    parts: Mapping[str, bytes]
+    at_us: int
+    asked: frozenset[Position]
+    """The orders that it answers."""
+
+
 class Attestor:
     """See the module; a `services.kernel.shells.Shell`.
 
@@ -140,21 +153,29 @@ class Attestor:
         self._settings = setting_digests(settings)
         self._rules = rules
         self._told: Mapping[str, bytes] | None = None
+        """What stands in the log; None: nothing of this process does."""
         self._told_us = 0
+        self._sent: _Sent | None = None
         self._looked_us = 0
         self._asked: set[Position] = set()
 
     def hear(self, events: Sequence[Event]) -> None:
-        """Entries were read: somebody may have asked."""
-        self._asked |= {
-            event.position for event in events if isinstance(event.body, events_pb2.AskAttestation)
-        }
+        """Entries were read: somebody may have asked, or an attestation is told now."""
+        for event in events:
+            if isinstance(event.body, events_pb2.AskAttestation):
+                self._asked.add(event.position)
+            elif self._sent is not None and event.body == self._sent.body:
+                self._told, self._told_us = self._sent.parts, self._sent.at_us
+                self._asked -= self._sent.asked
+                self._sent = None
 
     def poll(
         self, state: Any, now_us: int, leading: bool, answered: Position | None = None
     ) -> Sequence[Message]:
         """What there is to attest now."""
         del leading, answered  # What this process is made of, no other one tells.
+        if self._sent is not None and 0 <= now_us - self._sent.at_us < AGAIN_US:
+            return ()
         asked = bool(self._asked)
         if not asked and self._looked_us and 0 <= now_us - self._looked_us < LOOK_US:
             return ()
@@ -166,7 +187,6 @@ class Attestor:
             self.problems[CALLERS] = f"{self._token_file}: {error.strerror}"
             return ()
         self.problems.pop(CALLERS, None)
-        self._asked.clear()
         if self._told is None:
             reason = events_pb2.ATTEST_REASON_STARTED
         elif parts != self._told:
@@ -177,18 +197,16 @@ class Attestor:
             reason = events_pb2.ATTEST_REASON_DAY
         else:
             return ()
-        self._told, self._told_us = parts, now_us
-        return [
-            events_pb2.Attest(
-                process=self._process,
-                service=self.service,
-                build=self._build,
-                reason=reason,
-                parts=[
-                    events_pb2.AttestedPart(name=name, digest=parts[name]) for name in sorted(parts)
-                ],
-            )
-        ]
+        told = [events_pb2.AttestedPart(name=name, digest=parts[name]) for name in sorted(parts)]
+        body = events_pb2.Attest(
+            process=self._process,
+            service=self.service,
+            build=self._build,
+            reason=reason,
+            parts=told,
+        )
+        self._sent = _Sent(body, parts, now_us, frozenset(self._asked))
+        return [body]
 
     def parts(self, state: Any) -> dict[str, bytes]:
         """Digests by name, as they are now."""

@@ -76,6 +76,8 @@ class ReadEntry:
     """The same events as recorded."""
     copy: bool = False
     """Whether it is a copy of an earlier entry of the same writer."""
+    passed_over: bool = False
+    """Whether nobody can read it, and an operator has accepted that."""
 
 
 @dataclass(slots=True)
@@ -146,7 +148,7 @@ class LogReader:
                 raise LogBroken(sequence, why) from error
             self.accepted_entries.append(sequence)
             self._go_on_after(service, is_input, payload)
-            read = ReadEntry(sequence, service, is_input, "", 0, head, [], [])
+            read = ReadEntry(sequence, service, is_input, "", 0, head, [], [], passed_over=True)
         state.sequence = sequence
         state.head = head
         self._heads.append(head)

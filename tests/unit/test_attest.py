@@ -18,7 +18,7 @@ from services.audit.domain.core import CORE, AuditState
 from services.cli.attested import TYPE, Attested, differences, last_attested
 from services.cli.failures import in_one_line
 from services.kernel import attesting
-from services.kernel.attesting import DAY_US, LOOK_US, PLACES, Attestor, setting_digests
+from services.kernel.attesting import AGAIN_US, DAY_US, LOOK_US, PLACES, Attestor, setting_digests
 from services.kernel.event import UNLOGGED, Event, Position
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.reader import LogBroken
@@ -52,6 +52,7 @@ def asked() -> Event:
 def told(one: Attestor, state: object, now_us: int) -> list[log.Attest]:
     found = one.poll(state, now_us, False, None)
     assert all(isinstance(body, log.Attest) for body in found)
+    one.hear([logged(body, Position(1, 10, 0), "table") for body in found])
     return list(found)  # type: ignore[arg-type]  # as asserted
 
 
@@ -83,6 +84,29 @@ def test_it_attests_at_the_start_once_a_day_when_asked_and_on_change(tmp_path: P
     one.code = b"d" * 32
     (again,) = told(one, state, now_us + LOOK_US)
     assert moved(changed, again) == {"code"}
+
+
+def test_what_is_not_read_back_is_told_again(tmp_path: Path) -> None:
+    """The log was full: what nobody waits for is dropped then."""
+    one, state = attestor(tmp_path), SimpleNamespace(rules=[])
+
+    def reasons(now_us: int) -> list[Any]:
+        found: Any = one.poll(state, now_us, False, None)
+        return [body.reason for body in found]
+
+    assert reasons(SECOND) == [log.ATTEST_REASON_STARTED]
+    one.hear([asked()])
+    assert reasons(SECOND + LOOK_US) == [], "it may be on its way"
+    later_us = SECOND + AGAIN_US
+    again: Any
+    (again,) = one.poll(state, later_us, False, None)
+    assert again.reason == log.ATTEST_REASON_STARTED
+    one.hear([logged(again, Position(1, 10, 0), "table")])
+    assert reasons(later_us + 1) == [], "which answers the order too"
+
+    one.hear([asked()])
+    assert reasons(later_us + 2) == [log.ATTEST_REASON_ASKED]
+    assert reasons(later_us + 2 + AGAIN_US) == [log.ATTEST_REASON_ASKED]
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_and_no_end(tmp_path: Path) -> None:
@@ -259,3 +283,5 @@ def test_an_entry_that_cannot_be_read_is_said_in_one_line(payload: bytes) -> Non
     with pytest.raises(LogBroken) as broken:
         run_virtual(main())
     assert str(in_one_line(broken.value)).startswith("the log is damaged: entry 1: ")
+    # Where an operator has accepted that, the others are told.
+    assert run_virtual(last_attested(MemoryLog(store), {1: b"head"})) == {}

@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as logs
+from sabot.settlement.v1 import events_pb2 as settlement
+from sabot.table.v1 import events_pb2 as tables
 from services.audit.snapshots import Snapshots
 from services.audit.tree_file import TreeFile
 from services.cli.capsule import make_capsule
@@ -31,10 +34,12 @@ from services.cli.incident_span import NothingToKeep, Wanted
 from services.cli.inspect_state import state_at
 from services.cli.moments import Moment, parse_position
 from services.cli.playthrough import RoundUnknown, playthrough
-from services.kernel.entry import decode_entry
+from services.kernel.entry import decode_entry, first_head, next_head
 from services.kernel.memory_log import MemoryLog, MemoryStore
+from services.kernel.reader import LogBroken
 from services.kernel.snapshot import SnapshotFolder
 from services.simulator.virtual_time import run_virtual
+from tests.fleet.patched_settlement import PatchedBuild
 from tests.fleet.small_cell import memory_cell, spec
 from tests.unit.test_export import FORGER, OWNER, Listening, seal
 
@@ -346,8 +351,102 @@ def test_a_wrong_answer_in_the_log_is_a_difference(file: Path) -> None:
     forged = capsule.states["wallet"].replace(b'"EUR",1,', b'"EUR",2,')
     assert forged != capsule.states["wallet"]
     found = open_capsule(replace(capsule, states={**capsule.states, "wallet": forged}))
-    assert found.differences == 1
+    assert found.differences == sum("wallet: the answer at" in one for one in found.faults) > 1
     assert "wallet: the answer at" in found.faults[0]
+
+
+def test_every_wrong_answer_is_told_and_what_stands_behind_it_is_compared(tmp_path: Path) -> None:
+    build = PatchedBuild(lambda _name, _line, pays: pays._replace(numerator=2, denominator=1))
+    cores = [build.core if core.service == "settlement" else core for core in CORES]
+
+    async def main() -> None:
+        async with memory_cell(cores=cores) as (cell, store):
+            await cell.open_table()
+            stakes = {"ann": "banker", "bob": "banker", "cem": "player", "dan": "player"}
+            for account in stakes:
+                await cell.open_account(account, 100_000)
+            for build.runs in (True, True, False):
+                round_id = await cell.open_round()
+                for account, bet in stakes.items():
+                    await cell.bet(round_id, account, (bet, 1_000))
+                await cell.close_betting(round_id)
+            wanted = Wanted(table_id="t1", since=Moment(0), until=Moment(1 << 60))
+            await make_capsule(MemoryLog(store), wanted, tmp_path / "file")
+
+    run_virtual(main())
+    found = opened(tmp_path / "file")
+    wrong = [
+        event.position
+        for event in found.events
+        if isinstance(event.body, settlement.BetsSettled)
+        and event.body.round_id != "t1-3"
+        and event.body.bets[0].outcome == settlement.OUTCOME_WON
+    ]
+    assert len(wrong) == 4, "neither was a tie"
+    assert len({position.sequence for position in wrong}) == 2, "two accounts in one entry"
+    assert [fault for fault in found.faults if "settlement: the answer at" not in fault] == []
+    told = [re.findall(r"the answer at (\S+) is", fault)[0] for fault in found.faults]
+    assert told == [str(position) for position in wrong]
+    assert found.differences == len(wrong)
+    recorded = [event for event in found.events if not event.is_input]
+    assert found.answers == len(recorded)
+    assert found.digests == found.capsule.about["digests"]
+
+
+def test_an_entry_that_nobody_can_read_and_that_was_accepted_stops_no_capsule(
+    tmp_path: Path,
+) -> None:
+    kept: list[MemoryStore] = []
+
+    async def play() -> None:
+        async with memory_cell() as (cell, store):
+            kept.append(store)
+            await cell.open_table()
+            await cell.open_account("ann", 100_000)
+            await cell.bet(await cell.open_round(), "ann", ("banker", 500))
+
+    run_virtual(play())
+    (store,) = kept
+    body = tables.PlaceBets(table_id="t1", round_id="t1-1").SerializeToString() + b"\xff"
+    bad = entry_pb2.Event(
+        type="sabot.table.v1.PlaceBets", body=body, time_us=1 << 60, partner="acme"
+    )
+    sealed = entry_pb2.Event(type="sabot.audit.v1.LogSealed", body=b"\xff")
+    table = entry_pb2.Entry(writer="bad", counter=1, events=[bad]).SerializeToString()
+    seal = entry_pb2.Entry(events=[sealed]).SerializeToString()
+    for subject, payload in (("table.in", table), ("audit.out", seal)):
+        store.store(f"sabot.main.{subject}", payload, None)
+    head, accepted = first_head("main"), dict[int, bytes]()
+    for one in store.entries():
+        head = next_head(head, one.sequence, one.subject, one.headers, one.payload)
+        if one.payload in (table, seal):
+            accepted[one.sequence] = head
+    wanted = Wanted(table_id="t1", since=Moment(0), until=Moment(1 << 61))
+
+    def make(path: Path, wanted: Wanted, accepted: dict[int, bytes]) -> Path:
+        run_virtual(make_capsule(MemoryLog(store), wanted, path, None, accepted))
+        return path
+
+    with pytest.raises(LogBroken, match="cannot be decoded"):
+        make(tmp_path / "refused", Wanted(round_id="t1-1"), {})
+    found = opened(make(tmp_path / "table", wanted, accepted))
+    assert found.right, "nothing behind what can be read"
+    found = opened(make(tmp_path / "round", Wanted(round_id="t1-1"), accepted))
+    assert found.faults == []
+    assert found.passed_over == sorted(accepted)
+    assert "2 entries that nobody can read were accepted" in verdict(found)
+    assert found.events[-1].time_us < 1 << 60, "what is passed over moves no time"
+    # Somebody who accepts what can be read accepts nothing.
+    for part, left in (("accepted", []), ("accepted", [max(accepted)])):
+
+        def change(one: Part, part: str = part, left: list[int] = left) -> Part:
+            if one.name != "about":
+                return one
+            return Part("about", json.dumps({**json.loads(one.body), part: left}).encode())
+
+        faults = opened(changed(tmp_path / "round", tmp_path / "less", change)).faults
+        assert faults
+        assert "cannot be decoded" in faults[0]
 
 
 # ---- partners ----------------------------------------------------------------------------------
