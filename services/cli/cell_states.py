@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from services.cli.cores import CORES
-from services.cli.starts import reader_at, start_for
+from services.cli.starts import reader_at, start_with
 from services.kernel.event import Core
 from services.kernel.log import Log
 from services.kernel.reader import LogReader
@@ -73,18 +73,17 @@ async def _begun(
     accepted: Mapping[int, bytes] | None,
     cores: Sequence[Core[Any]],
 ) -> CellStates:
-    start = None
+    found = None
     if data is not None:
         last = (await log.info(wait_s=5.0)).last_sequence
         folder = data / "snapshots"
-        start = await start_for(log, folder, cores, lambda _: True, last, accepted, before)
-    reader = reader_at(log, start, accepted)
-    if start is None:
-        return CellStates([Replica(core, writer="states") for core in CORES], reader)
-    replicas: list[AnyReplica] = [
-        Replica(core, writer="states", state=start.decode(core).replica) for core in cores
-    ]
-    return CellStates(replicas, reader, start)
+        found = await start_with(log, folder, cores, lambda _: True, last, accepted, before)
+    if found is None:
+        replicas: list[AnyReplica] = [Replica(core, writer="states") for core in CORES]
+        return CellStates(replicas, reader_at(log, None, accepted))
+    start, parts = found
+    replicas = [Replica(core, writer="states", state=parts[core.service].replica) for core in cores]
+    return CellStates(replicas, reader_at(log, start, accepted), start)
 
 
 async def fold(log: Log, states: CellStates, until: int, progress: Progress) -> None:

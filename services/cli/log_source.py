@@ -38,8 +38,9 @@ from services.kernel.witness import FileWitness, Witnessed
 CHECKED = "checked.json"
 """In a data folder: what its store's blocks were when they were last seen to be right."""
 CANNOT_BE_WRITTEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-BATCH = 500
-"""Entries read from the raw store before the event loop gets its turn."""
+BATCH = 100
+"""Entries read from the raw store before the event loop gets its turn. Of a busy log each has tens
+of events, and who looks for one entry takes the whole batch."""
 
 
 class NoLog(Exception):

@@ -15,6 +15,7 @@ from services.kernel.event import Core
 from services.kernel.log import Log
 from services.kernel.reader import LogBroken, LogReader, ReaderState
 from services.kernel.snapshot import (
+    Snapshot,
     SnapshotFolder,
     SnapshotSet,
     SnapshotUnusable,
@@ -39,17 +40,30 @@ async def start_for(
     """The newest snapshot that fits, of which these cores' parts can be read, and of which every
     core's part is named in the log by its digest; None: fold from the beginning. `last`: where the
     log ends; `before`: an entry before which it must have been taken: no other is opened."""
+    found = await start_with(log, folder, cores, fits, last, accepted, before)
+    return found[0] if found is not None else None
+
+
+async def start_with(
+    log: Log,
+    folder: Path,
+    cores: Collection[Core],  # type: ignore[type-arg]  # of any state
+    fits: Callable[[ReaderState], bool],
+    last: int,
+    accepted: Mapping[int, bytes] | None = None,
+    before: int | None = None,
+) -> tuple[SnapshotSet, dict[str, Snapshot]] | None:
+    """The same with these cores' parts, by service: a large one takes a second to read."""
     for one in SnapshotFolder(folder).older(before):
         try:
             reader = reader_of(next(iter(one.raw.values())))
             if one.sequence > last or not fits(reader) or not _is_of_this_release(one):
                 continue
-            for core in cores:
-                one.decode(core)
+            parts = {core.service: one.decode(core) for core in cores}
         except SnapshotUnusable:
             continue
         if await is_named(log, one, one.raw.keys(), last, accepted):
-            return one
+            return one, parts
     return None
 
 
