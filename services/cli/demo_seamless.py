@@ -44,6 +44,50 @@ class WalletNotStarted(Exception):
     """The partner's wallet did not come up; its own lines say why."""
 
 
+class WalletProcess:
+    """The partner's wallet with these accounts. It may be killed, and started again."""
+
+    def __init__(
+        self, data: Path, cell: str, port: int, accounts: Sequence[str], currency: str
+    ) -> None:
+        self._folder = data / FOLDER
+        self._folder.mkdir(parents=True, exist_ok=True)
+        published = self._folder / "cell.jwks.json"
+        ring = load_or_create_call_keys(data / "call_keys.json")
+        published.write_text(json.dumps(public_keys(ring), indent=2) + "\n")
+        self._program = [
+            *("-m", "services.partner_wallet_example"),
+            *("--listen", f"127.0.0.1:{port}", "--db", str(self._folder / "wallet.db")),
+            *("--keys", str(published), "--cell", cell, "--partner", PARTNER),
+            *(f"--open={account}:{currency}:{OPENED_MINOR}" for account in accounts),
+        ]
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> str:
+        """Run it; where it takes calls. Raises WalletNotStarted."""
+        with (self._folder / "wallet.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())),
+                *(sys.executable, *self._program),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C reaches this process, which ends it
+            )
+        return await _address(self._process, self._folder)
+
+    async def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def stop(self) -> None:
+        """End it in order, if it runs."""
+        if self._process is not None:
+            await _stop(self._process)
+
+
 @asynccontextmanager
 async def wallet(
     data: Path, cell: str, port: int, accounts: Sequence[str], currency: str
@@ -52,27 +96,11 @@ async def wallet(
 
     Raises WalletNotStarted.
     """
-    folder = data / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    published = folder / "cell.jwks.json"
-    ring = load_or_create_call_keys(data / "call_keys.json")
-    published.write_text(json.dumps(public_keys(ring), indent=2) + "\n")
-    opened = [f"--open={account}:{currency}:{OPENED_MINOR}" for account in accounts]
-    with (folder / "wallet.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())),
-            *(sys.executable, "-m", "services.partner_wallet_example"),
-            *("--listen", f"127.0.0.1:{port}", "--db", str(folder / "wallet.db")),
-            *("--keys", str(published), "--cell", cell, "--partner", PARTNER, *opened),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,  # Ctrl-C reaches this process, which ends it
-        )
+    process = WalletProcess(data, cell, port, accounts, currency)
     try:
-        yield await _address(process, folder)
+        yield await process.start()
     finally:
-        await _stop(process)
+        await process.stop()
 
 
 def profile(address: str) -> profiles.PartnerProfile:

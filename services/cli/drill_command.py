@@ -30,10 +30,10 @@ def drill(
 ) -> None:
     """Bring a failure about in a fleet of the drill's own, on this machine alone.
 
-    It shows which alert fires, evaluated from deploy/prometheus/alerts.yml over the processes' own
-    metrics, and which runbook holds; repairs it, and ends with the proof from the log."""
+    It shows which alert fires, by its own expression over the processes' own metrics, and which
+    runbook holds; repairs it, and ends with the proof from the log."""
     with plainly():
-        from services.cli.drill import DRILLS
+        from services.cli.drill_failures import DRILLS
 
     if show or not name:
         for one in DRILLS.values():
@@ -49,7 +49,8 @@ def drill(
 async def _drill(name: str, folder: Path | None, *, pending: bool, as_json: bool) -> int:
     import tempfile
 
-    from services.cli.drill import DRILLS, run_drill
+    from services.cli.drill import run_drill
+    from services.cli.drill_failures import DRILLS
     from services.kernel import telemetry
 
     telemetry.configure_logging(service="drill", level="ERROR")

@@ -5,6 +5,7 @@ of what is known here. One that is made of more is refused, never guessed.
 from __future__ import annotations
 
 import itertools
+import json
 import operator
 import re
 from collections import defaultdict
@@ -12,6 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+RULES = Path(__file__).parent / "alert_rules.json"
+"""The alerts of deploy/prometheus/alerts.yml as an installed package has them; written by
+`python tools/alert_rules.py`."""
 
 Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
@@ -21,6 +26,8 @@ _COMPARED = re.compile(r"^(.+?) (==|!=|>=|<=|>|<) (-?[0-9.]+)$", re.DOTALL)
 _CALL = re.compile(r"^(abs|increase)\((.+)\)$", re.DOTALL)
 _LINE = re.compile(r"^([a-zA-Z_:]+)(?:\{(.*)\})? ([^ ]+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
+_BACK = re.compile(r"(?:\[| offset )(\d+)([smh])")
+_NAME = re.compile(r"[a-z_]+")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
@@ -45,20 +52,23 @@ class Rule:
     for_s: float
     runbook: str
 
+    @property
+    def window_s(self) -> float:
+        """How far back its expression looks."""
+        found = _BACK.findall(self.expression)
+        return max((int(count) * _SECONDS[unit] for count, unit in found), default=0)
+
 
 def read_rule(path: Path, alert: str) -> Rule:
     """An alert of a file of rules. Raises CannotEvaluate where there is no such alert."""
-    import yaml
-
-    for group in yaml.safe_load(path.read_text())["groups"]:
-        for rule in group["rules"]:
-            if rule.get("alert") == alert:
-                duration = re.fullmatch(r"(\d+)([smh])", rule["for"])
-                if duration is None:
-                    raise CannotEvaluate(f"{alert} is to hold for {rule['for']!r}")
-                for_s = int(duration[1]) * _SECONDS[duration[2]]
-                return Rule(alert, rule["expr"], for_s, rule["annotations"]["runbook"])
-    raise CannotEvaluate(f"{path} has no alert {alert}")
+    rule = json.loads(path.read_text()).get(alert)
+    if rule is None:
+        raise CannotEvaluate(f"{path} has no alert {alert}")
+    duration = re.fullmatch(r"(\d+)([smh])", rule["for"])
+    if duration is None:
+        raise CannotEvaluate(f"{alert} is to hold for {rule['for']!r}")
+    for_s = int(duration[1]) * _SECONDS[duration[2]]
+    return Rule(alert, rule["expr"], for_s, rule["runbook"])
 
 
 @dataclass(slots=True)
@@ -76,6 +86,17 @@ class Samples:
             if found is not None:
                 own = dict(_LABEL.findall(found[2] or ""))
                 self.put(found[1], {**own, **labels}, now, float(found[3]))
+
+    def aged(self, expression: str, before: float, by_s: float) -> Samples:
+        """Of what an expression names the same, but what was told before a moment stands so much
+        further back."""
+        older = Samples()
+        for name in set(_NAME.findall(expression)) & set(self.series):
+            older.series[name] = {
+                labels: [(at - by_s if at < before else at, value) for at, value in points]
+                for labels, points in self.series[name].items()
+            }
+        return older
 
     def put(self, name: str, labels: dict[str, str], now: float, value: float) -> None:
         """One sample."""

@@ -8,8 +8,9 @@ from services.cli.backup import BackupRefused, RestoreCut
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import CapsuleRefused
 from services.cli.console_child import ConsoleNotStarted
-from services.cli.drill import DrillFailed
+from services.cli.demo_seamless import WalletNotStarted
 from services.cli.drill_rules import CannotEvaluate
+from services.cli.drill_stage import DrillFailed
 from services.cli.find import NothingFound
 from services.cli.incident_span import NothingToKeep
 from services.cli.inspect_state import PositionUnknown
@@ -19,6 +20,7 @@ from services.cli.log_source import NoLog
 from services.cli.movements import CallFailed
 from services.cli.odds_live import NotTold
 from services.cli.playthrough import RoundUnknown
+from services.cli.private_postgresql import NoPostgresql
 from services.cli.prove import NothingToProve
 from services.cli.prove_checkpoint import CheckpointUnusable
 from services.cli.reconcile import BadBooks
@@ -68,6 +70,7 @@ EXPECTED = (
     NotAcceptable,
     NotReady,
     NotTold,
+    NoPostgresql,
     DrillFailed,
     CannotEvaluate,
     NothingToKeep,
@@ -88,6 +91,7 @@ EXPECTED = (
     StreamUnfit,
     BadPeopleFile,
     BadTokenFile,
+    WalletNotStarted,
     WhatIfRefused,
     WitnessDamaged,
 )

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from services.cli.fleet import CELL, DEFAULT_PORT, embedded_log, prepare_tokens
 from services.events import SERVICES
@@ -28,6 +29,7 @@ STOP_WAIT_S = 20.0
 RESTART_PAUSE_S = 0.5
 """Before a service that ended is started again."""
 
+NO_PROGRAMS: Mapping[str, Sequence[str]] = MappingProxyType({})
 Replicas = int | Mapping[str, int]
 """Processes of each service, or by service where it is not one."""
 
@@ -56,6 +58,8 @@ class Child:
     name: str
     port: int
     environment: dict[str, str]
+    program: tuple[str, ...] = ()
+    """What Python runs, where it is not the service itself."""
     log_path: Path | None = None
     """Where its log lines go; None: to this process's standard error."""
     process: asyncio.subprocess.Process | None = None
@@ -79,8 +83,7 @@ class Child:
                 LAUNCHER,  # it ends when this process is killed, as the log's server does
                 str(os.getpid()),
                 sys.executable,
-                "-m",
-                f"services.{self.service}",
+                *(self.program or ("-m", f"services.{self.service}")),
                 env=self.environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
@@ -142,12 +145,22 @@ async def split_fleet(
     restart: bool = True,
     logs: Path | None = None,
     metrics: bool = False,
+    inherited: Mapping[str, str] | None = None,
+    programs: Mapping[str, Sequence[str]] = NO_PROGRAMS,
 ) -> AsyncIterator[SplitFleet]:
     """The fleet over an embedded server; see `split_services`."""
     async with embedded_log(data, CELL, services=SERVICES) as server:
         servers = LogServers.embedded(server)
         async with split_services(
-            data, servers, port, replicas, restart=restart, logs=logs, metrics=metrics
+            data,
+            servers,
+            port,
+            replicas,
+            restart=restart,
+            logs=logs,
+            metrics=metrics,
+            inherited=inherited,
+            programs=programs,
         ) as fleet:
             fleet.embedded = server
             yield fleet
@@ -163,11 +176,15 @@ async def split_services(
     restart: bool = True,
     logs: Path | None = None,
     metrics: bool = False,
+    inherited: Mapping[str, str] | None = None,
+    programs: Mapping[str, Sequence[str]] = NO_PROGRAMS,
 ) -> AsyncIterator[SplitFleet]:
     """`replicas` of each service in processes of their own, over a folder; stopped at the end.
 
     With `restart`, a process that ends by itself is started again. `logs`: a folder for what each
-    of them logs. With `metrics`, each serves them at a port of its own."""
+    of them logs. With `metrics`, each serves them at a port of its own. `inherited`: what each has
+    in its environment beside what it is told; None: what this process has. `programs`: what Python
+    runs by name of a process, where that is not the service itself."""
     token_file, tokens = prepare_tokens(data)
     Tokens(token_file)
     fleet = SplitFleet(data, servers, tokens)
@@ -189,7 +206,7 @@ async def split_services(
         }
         for (service, name), at, metrics_at in zip(names, ports, told_at, strict=True):
             environment = {
-                **os.environ,
+                **(os.environ if inherited is None else inherited),
                 **_environment(data, servers, service, name, at, token_file),
                 # All of them: gRPC goes on to the next where one is away.
                 "SABOT_WALLET_ADDRESS": f"ipv4:{behind['wallet']}",
@@ -198,7 +215,8 @@ async def split_services(
             if metrics:
                 environment["SABOT_METRICS_PORT"] = str(metrics_at)
             log_path = logs / f"{name}.log" if logs else None
-            fleet.children.append(Child(service, name, at, environment, log_path))
+            program = tuple(programs.get(name, ()))
+            fleet.children.append(Child(service, name, at, environment, program, log_path))
         try:
             for child in fleet.children:
                 await child.start()

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from services.cli.drill import DRILLS, RULES, DrillFailed
-from services.cli.drill_rules import CannotEvaluate, Samples, Vector, evaluate, read_rule
+from services.cli.drill_failures import DRILLS
+from services.cli.drill_rules import RULES, CannotEvaluate, Samples, Vector, evaluate, read_rule
+from services.cli.drill_stage import OF_A_FLEET, DrillFailed, Stage
 from services.cli.failures import in_one_line
 from services.cli.split import Child
+from tools.alert_rules import ROOT, alert_rules
 
 KILLED = read_rule(RULES, "AlarmLogStrained").expression
 
@@ -38,7 +40,15 @@ sabot_alarms_total{{kind="log_weak"}} 7.0
 def test_every_drill_names_an_alert_of_the_rules_that_it_can_judge(name: str) -> None:
     rule = read_rule(RULES, DRILLS[name].alert)
     assert evaluate(rule.expression, Samples(), 0.0) == {}
-    assert (RULES.parents[2] / rule.runbook).is_file()
+    assert (ROOT / rule.runbook).is_file()
+    lines = (ROOT / "docs/drills.md").read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith(f"| `{name}` | ")]
+    assert f"| `{rule.alert}` | [" in row
+    assert f"({rule.runbook.removeprefix('docs/')})" in row
+
+
+def test_the_installed_rules_are_those_of_prometheus() -> None:
+    assert RULES.read_text() == alert_rules(), "run: python tools/alert_rules.py"
 
 
 def test_gauges_are_compared() -> None:
@@ -74,10 +84,22 @@ def test_what_is_not_known_here_is_refused(expression: str) -> None:
         evaluate(expression, scraped((0.0, "sabot_ready 1.0\n")), 0.0)
 
 
-@pytest.mark.parametrize("name", ["service-paused", "service-killed"])
-def test_a_process_that_does_not_run_is_said_in_one_line(name: str) -> None:
+def test_what_came_before_a_repair_is_no_longer_counted() -> None:
+    """As it will be in ten minutes if nothing more happens."""
+    samples = scraped((690.0, counter(0)), (700.0, counter(1)), (702.0, counter(1)))
+    assert values(evaluate(KILLED, samples, 702.0)) == [1]
+    assert evaluate(KILLED, samples.aged(KILLED, 701.0, 600.0), 702.0) == {}
+    samples.add(counter(2), 703.0, job="sabot", instance="a")
+    assert values(evaluate(KILLED, samples.aged(KILLED, 701.0, 600.0), 703.0)) == [1]
+
+
+@pytest.mark.parametrize("name", DRILLS)
+async def test_what_does_not_run_is_said_in_one_line(name: str) -> None:
     """It ended by itself just before: there is nothing to pause or to kill."""
-    fleet: Any = SimpleNamespace(child=lambda service: Child(service, service, 0, {}))
+    fleet: Any = SimpleNamespace(
+        child=lambda service: Child(service, service, 0, {}), embedded=None
+    )
     with pytest.raises(DrillFailed) as failed:
-        DRILLS[name].begin(fleet)
-    assert str(in_one_line(failed.value)).endswith(" does not run")
+        await DRILLS[name].begin(Stage(fleet))
+    told = str(in_one_line(failed.value))
+    assert told.endswith(" does not run") or DRILLS[name].needs != OF_A_FLEET
