@@ -1,4 +1,4 @@
-"""The verb `sabot behaviour activate`: from here on every service decides by a newer behaviour."""
+"""The verbs `sabot behaviour show` and `activate`: by which behaviour every service decides."""
 
 from __future__ import annotations
 
@@ -18,13 +18,30 @@ def register(app: typer.Typer) -> None:
         epilog=EXIT_CODES,
         no_args_is_help=True,
     )
-    behaviour.callback()(_behaviour)
+    behaviour.command(epilog=EXIT_CODES)(show)
     behaviour.command(epilog=EXIT_CODES)(activate)
     app.add_typer(behaviour, name="behaviour")
 
 
-def _behaviour() -> None:
-    """Keeps `activate` a verb of its own: typer would leave out the name of an only one."""
+def show(
+    address: Address = AT,
+    token_file: TokenFile = None,
+    operator: Operator = "sam",
+    data: Data = DATA,
+) -> None:
+    """By which behaviour services decide, and the newest that could be activated."""
+    with plainly():
+        from services.cli import switches
+        from services.cli.odds_live import token_of
+
+        token = token_of(token_file or data / "tokens.json", operator)
+
+        async def ask() -> tuple[int, int]:
+            async with switches.client(address, token) as client:
+                return await client.behaviours()
+
+        in_force, known = run(ask())
+        print(f"behaviour {in_force} is in force; this release knows behaviours 1 to {known}")
 
 
 def activate(

@@ -6,15 +6,15 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from services.simulator.campaign import injected, missing, run_rare, run_seeds
+from services.simulator.campaign import injected, missing, run_further, run_seeds
 from services.simulator.coverage import ELSEWHERE, EVENT, EVENTS, FLOOR_PATHS
 from services.simulator.director import FLOOR_GAPS, GAPS, VOID_GAPS
 from services.simulator.simulation import ROUNDS, SeedResult
-from services.simulator.tables import GAME_NUMBERS, named
+from services.simulator.tables import FLOOR, GAME_NUMBERS, named
 
-GAMES = tuple(GAME_NUMBERS)
+GAMES = (*GAME_NUMBERS, *(f"{FLOOR}{name}" for name in GAME_NUMBERS))
 ENOUGH_SEEDS = 200
 """So many seeds must have injected every kind of fault."""
 
@@ -42,11 +42,12 @@ def run_simulation(
         if shown:
             _progress(len(results), seeds, time.monotonic() - began)
     whole = seeds >= ENOUGH_SEEDS and not game
-    for name, result in run_rare(rounds=rounds) if whole else ():
+    further: dict[int, str] = {}
+    for name, result in run_further(injected(results), rounds=rounds) if whole else ():
         results.append(result)
+        further[result.seed] = name
         if result.violations and not as_json:
-            print(f"of {name} alone:")
-            _show_violated(result, rounds, game, clear=shown)
+            _show_violated(result, rounds, name, clear=shown)
     if shown:
         sys.stderr.write("\r\x1b[K")
     results.sort(key=lambda result: result.seed)
@@ -55,10 +56,14 @@ def run_simulation(
     never = missing(counts) if whole else []
     seconds = time.monotonic() - began
     if as_json:
-        print(json.dumps(_report(results, counts, never, (rounds, game), seconds)))
+        again = {
+            one.seed: repeat_command(one.seed, rounds, further.get(one.seed, game))
+            for one in violated
+        }
+        print(json.dumps(_report(results, counts, never, again, seconds)))
     else:
         _show(results, counts, never, seconds)
-        print(f"{seeds} seeds, {len(violated)} violated")
+        print(f"{len(results)} seeds, {len(violated)} violated")
     return 1 if violated or never else 0
 
 
@@ -147,17 +152,17 @@ def _report(
     results: Sequence[SeedResult],
     counts: Counter[str],
     never: Sequence[str],
-    what: tuple[int, str],
+    again: Mapping[int, str],
     seconds: float,
 ) -> dict[str, object]:
-    """`what`: the rounds of a seed at least, and the only game."""
+    """`again`: what runs a violated seed again."""
     return {
         "seeds": len(results),
         "violated": [
             {
                 "seed": result.seed,
                 "violations": result.violations,
-                "again": repeat_command(result.seed, *what),
+                "again": again[result.seed],
             }
             for result in results
             if result.violations

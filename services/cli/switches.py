@@ -107,6 +107,12 @@ class Client:
         told = await self._call(self._operators.ActivateBehaviour, asked)
         return str(position_of(told.position))
 
+    async def behaviours(self) -> tuple[int, int]:
+        """The behaviour in force, and the newest that the fleet's release knows."""
+        told: operators.GetBehaviourResponse
+        told = await self._call(self._operators.GetBehaviour, operators.GetBehaviourRequest())
+        return told.in_force, told.known
+
     async def _call(self, method: Any, request: Any) -> Any:
         try:
             return await method(request, metadata=self._metadata, timeout=CALL_S)

@@ -21,6 +21,7 @@ from services.simulator.audit_floor_model import (
     MOST_HELD,
     NEVER,
     PACK,
+    Call,
     CardRound,
     HandShoe,
     may_refuse,
@@ -103,6 +104,8 @@ class HandShoeAuditor:
                 one.closed = True
                 self._standing.pop(one.table_id, None)
             case shoe.ShoeRanOut():
+                # Nothing is dealt for what it cannot meet.
+                self.rounds[body.round_id].calls.clear()
                 self.findings.reach("shoe on the floor runs out")
             case floor.ShoeCensus():
                 self._census(fact, one, body)
@@ -117,11 +120,12 @@ class HandShoeAuditor:
             case table.BettingClosed():
                 one.cut_off = (fact.place, body.cut_off_us)
             case rules.DrawCalled():
-                one.calls.append((fact.place, list(body.hands)))
+                one.calls.append(Call(fact.place, list(body.hands)))
             case rules.HoleCalled() | shoe.HoleChecked():
                 self.hole.see(fact, one, self._told.get(fact.cause))
             case rules.DrawRecalled():
-                one.calls.clear()  # Rules called them before, whatever stands where.
+                for call in one.calls:
+                    call.recalled = min(call.recalled, fact.place)
                 self.findings.reach("call recalled")
             case rules.HandsCorrected():
                 self.findings.reach("hands corrected")
@@ -253,7 +257,7 @@ class HandShoeAuditor:
                 )
                 self.findings.reach("held card dealt")
             self._comes_out(fact, one, card.index, card.card)
-            hands = next((hands for _, hands in running.calls if hands), [])
+            hands = running.awaited(fact.cause)
             self.findings.check(
                 bool(hands) and hands.pop(0) == card.hand,
                 fact.place,
@@ -297,7 +301,11 @@ class HandShoeAuditor:
         """Nobody has called it yet."""
         told, running = self._told.get(fact.cause), self.rounds[body.round_id]
         self._as_told(fact, told, body, body.card, body.index)
-        hands = [hands for at, hands in running.calls if at < fact.cause and hands]
+        hands = [
+            call.hands
+            for call in running.calls
+            if call.at < fact.cause < call.recalled and call.hands
+        ]
         self.findings.check(
             body.index == one.next
             and (bool(one.held) or not hands)

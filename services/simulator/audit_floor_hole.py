@@ -51,7 +51,7 @@ class HoleAuditor:
             body.table_id, body.shoe_id, body.round_id, card.index, body.source, body.device,
         )  # fmt: skip
         if not card.card:
-            hands = next((hands for _, hands in running.calls if hands), [])
+            hands = running.awaited(fact.cause)
             self.findings.check(
                 isinstance(told, floor.RecordFaceDown)
                 and same

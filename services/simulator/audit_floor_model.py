@@ -46,6 +46,17 @@ class HandShoe:
 
 
 @dataclass(slots=True)
+class Call:
+    """Cards that rules called."""
+
+    at: Place
+    hands: list[int]
+    """Those that have no card yet."""
+    recalled: Place = NEVER
+    """Whose card was told before this still gets it: the shoe decides in the order of the log."""
+
+
+@dataclass(slots=True)
 class CardRound:
     """A round at a table with such a shoe."""
 
@@ -58,8 +69,7 @@ class CardRound:
     resolved: Place = NEVER
     """The last result by rules, unless something was corrected since."""
     cut_off: tuple[Place, int] = (NEVER, 0)
-    calls: list[tuple[Place, list[int]]] = field(default_factory=list)
-    """Hands that were called and have no card, by call."""
+    calls: list[Call] = field(default_factory=list)
     cards: dict[int, int] = field(default_factory=dict)
     """By place in the shoe: the hand it was dealt to."""
     shoe_id: str = ""
@@ -70,6 +80,10 @@ class CardRound:
     """When a look at it was called, and when its turning over."""
     to_turn: Place = NEVER
     looked: bool | None = None
+
+    def awaited(self, cause: Place) -> list[int]:
+        """The hands of the first call that an event at `cause` may still answer; empty: none."""
+        return next((one.hands for one in self.calls if one.hands and cause < one.recalled), [])
 
 
 def may_refuse(one: HandShoe, told: floor.RecordCard, refusal: int) -> bool:

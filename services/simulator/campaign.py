@@ -14,10 +14,11 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
 from services.kernel.memory_log import FAULT_KINDS
-from services.simulator.coverage import REACHED
-from services.simulator.director import FLOOR_GAPS, GAPS, VOID_GAPS
+from services.simulator.coverage import FLOOR_PATHS, REACHED
+from services.simulator.director import FLOOR_GAPS, GAPS, OF_DICE, OF_TURNS, OF_WHEELS, VOID_GAPS
 from services.simulator.releases import PLANTABLE
 from services.simulator.simulation import ROUNDS, SeedResult, run_seed
+from services.simulator.tables import FLOOR, FLOOR_GAMES, GAME_NUMBERS, named
 
 REFUSED: tuple[str, ...] = (
     *(f"refused: {table.Refusal.Name(refusal)}" for refusal in (
@@ -115,13 +116,12 @@ REQUIRED: tuple[str, ...] = (
 )
 """What a campaign of 200 seeds must have injected, and reached."""
 
-RARE: tuple[tuple[int, str], ...] = (
-    (406, "floor_baccarat"),  # a recalled draw
-    (443, "floor_dragon_tiger"),  # a shoe that runs out
-    (9, "blackjack"),  # a suspension behind a side bet's decision
-)
-"""Seeds, each with the one game of its tables, that go ways which 200 seeds of all games may leave
-out. A whole campaign plays them too."""
+ALONE = {"blackjack": OF_TURNS, "roulette": OF_WHEELS, "sicbo": OF_DICE}
+"""What one game only has."""
+FURTHER = 60
+"""Seeds that a whole campaign may add, each of one game, where chance left something out."""
+FURTHER_FROM = 1_001
+"""The first of them."""
 
 
 def run_seeds(
@@ -145,10 +145,31 @@ def run_seeds(
         yield from pool.imap_unordered(work, seeds)
 
 
-def run_rare(*, rounds: int = ROUNDS) -> Iterator[tuple[str, SeedResult]]:
-    """Run the seeds of `RARE`, each with its game."""
-    for seed, game in RARE:
-        yield game, run_seed(seed, rounds=rounds, games=[game])
+def run_further(counts: Counter[str], *, rounds: int = ROUNDS) -> Iterator[tuple[str, SeedResult]]:
+    """Seeds, each with the one game of its tables, until nothing is missing any more that `counts`
+    lacks: what a wheel has around it comes more often where there are wheels only."""
+    left, tried = counts.copy(), Counter[str]()
+    for seed in range(FURTHER_FROM, FURTHER_FROM + FURTHER):
+        wanted = missing(left)
+        if not wanted:
+            return
+        among = games_with(wanted[0])
+        game = among[tried[wanted[0]] % len(among)]
+        tried[wanted[0]] += 1
+        result = run_seed(seed, rounds=rounds, games=named(game))
+        left.update(result.counts)
+        yield game, result
+
+
+def games_with(kind: str) -> Sequence[str]:
+    """The names of games in which something happens most often, of `REQUIRED`."""
+    event = kind.rpartition(" after ")[2].rpartition(".")[2]
+    for game, events in ALONE.items():
+        if event in {one.__name__ for one in events}:
+            return [game]
+    if event in {one.__name__ for one in FLOOR_GAPS} or kind in FLOOR_PATHS:
+        return [f"{FLOOR}{name}" for name, often in FLOOR_GAMES.items() if often]
+    return list(GAME_NUMBERS)
 
 
 def injected(results: Sequence[SeedResult]) -> Counter[str]:

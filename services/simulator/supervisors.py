@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sabot.rules.v1 import events_pb2 as rules
@@ -14,6 +14,7 @@ from sabot.rules.v1 import rule_set_pb2
 from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
+from services.games.baccarat import value
 from services.games.cards import CARDS
 from services.simulator.floor import SEATED, TOSSES, Floor
 from services.simulator.floor_telling import SUPERVISOR, drawn_toss
@@ -89,11 +90,37 @@ class Supervisors:
         misread = stands.misread(running.round_id) if stands is not None else []
         return [orders.CorrectCard(**about, index=place, card=card) for place, card in misread]
 
+    def _places(self, running: SeenRound) -> Sequence[int]:
+        """Where in the shoe the cards of a round were that lie or are held."""
+        stands = self.floor.stock.standing(running.table_id)
+        return stands.rounds.get(running.round_id, ()) if stands is not None else ()
+
+    def _seen(self, running: SeenRound) -> Mapping[int, str]:
+        """By place: the cards that the log knows of the shoe that stands there."""
+        stands = self.floor.stock.standing(running.table_id)
+        return stands.told if stands is not None else {}
+
+    def _lies(self, running: SeenRound) -> int:
+        """How many cards of baccarat lie; 0: another game, or not told from the floor."""
+        if running.rule_set.game != rule_set_pb2.GAME_BACCARAT:
+            return 0
+        return len(self._places(running))
+
     def _drew(self, running: SeenRound) -> bool:
         """Whether a third card of baccarat lies: a correction may change whose it is."""
-        stands = self.floor.stock.standing(running.table_id)
-        places = stands.rounds.get(running.round_id, ()) if stands is not None else ()
-        return running.rule_set.game == rule_set_pb2.GAME_BACCARAT and len(places) > 4
+        return self._lies(running) > 4
+
+    def _to_a_natural(self, running: SeenRound) -> orders.CorrectCard:
+        """The player's first card was another one, with which there is a natural."""
+        first, _, second, *_ = self._places(running)
+        held = value(self._seen(running)[second])
+        return orders.CorrectCard(
+            table_id=running.table_id,
+            round_id=running.round_id,
+            reason=table.ROUND_REASON_MISREAD,
+            index=first,
+            card=self.rng.choice([one for one in CARDS if (held + value(one)) % 10 >= 8]),
+        )
 
     async def _wrongly(self, running: SeenRound) -> None:
         """A correction of what is right, of nothing, or to what cannot be; or two at once."""
@@ -123,10 +150,9 @@ class Supervisors:
             return orders.CorrectOutcome(**about, attempt=attempt, numbers=numbers)
         if running.rule_set.game == SEATED:  # There is no such thing: it is refused.
             return orders.CorrectOutcome(**about, attempt=1, numbers=[1])
-        stands = self.floor.stock.standing(running.table_id)
-        places = stands.rounds.get(running.round_id, []) if stands is not None else []
+        places, seen = self._places(running), self._seen(running)
         place = rng.choice([*places, *places, 0])
-        known = [stands.told[place]] if stands is not None and place in stands.told else []
+        known = [seen[place]] if place in seen else []
         card = rng.choice((rng.choice(CARDS), rng.choice(CARDS), "0X", *known))
         return orders.CorrectCard(**about, index=place, card=card)
 
@@ -146,6 +172,12 @@ class Supervisors:
                     self._asked["order while a correction is under way"] += 1
                     again = table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED)
                     put(rng.choice((again, self._any_correction(running))), SUPERVISOR)
+            case rules.DrawCalled() if self._lies(running) == 4 and rng.random() < 0.2:
+                # With a natural, no third card is called.
+                self._asked["natural found behind a third card's call"] += 1
+                suspend = table.SuspendRound(**about, reason=table.ROUND_REASON_MISREAD)
+                put(suspend, SUPERVISOR)
+                put(self._to_a_natural(running), SUPERVISOR)
             case rules.DrawCalled() | rules.SpinCalled() if rng.random() < 0.03:
                 self._asked["order that nothing waits for"] += 1
                 put(table.ResumeRound(**about, reason=table.ROUND_REASON_CLEARED), SUPERVISOR)

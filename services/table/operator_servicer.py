@@ -186,6 +186,16 @@ class TableOperatorServicer:
         position = await self._note(log.ActivateBehaviour(behaviour=request.behaviour), call)
         return operators.ActivateBehaviourResponse(position=position_message(position.position))
 
+    @rpc(roles=EVERY_ROLE)
+    async def get_behaviour(
+        self, request: operators.GetBehaviourRequest, call: Call
+    ) -> operators.GetBehaviourResponse:
+        """By what services decide."""
+        del request, call
+        return operators.GetBehaviourResponse(
+            in_force=self._edge.behaviour, known=self._edge.known_behaviour
+        )
+
     @rpc(roles=_SUPERVISORS, deadline=True)
     async def retry_input(
         self, request: operators.RetryInputRequest, call: Call

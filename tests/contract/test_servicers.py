@@ -90,6 +90,7 @@ ROLES_NAMED = {
     "CorrectCard": {Role.SUPERVISOR},
     "CorrectOutcome": {Role.SUPERVISOR},
     "ActivateBehaviour": {Role.SUPERVISOR},
+    "GetBehaviour": set(EVERY_ROLE),
     "RetryInput": {Role.SUPERVISOR},
     "SetSwitch": {Role.SUPERVISOR},
     "ListSwitches": set(EVERY_ROLE),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from services.cli.simulate import repeat_command
-from services.simulator.campaign import REQUIRED, injected, missing, run_rare, run_seeds
+from services.simulator.campaign import REQUIRED, injected, missing, run_further, run_seeds
 from services.simulator.simulation import SeedResult, run_seed
 from tests.simulation.correction_mutations import MUTATIONS as CORRECTION_MUTATIONS
 from tests.simulation.floor_mutations import FLOOR_MUTATIONS
@@ -119,7 +119,8 @@ ON_THE_FLOOR = (
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_two_hundred_seeds_violate_nothing_and_leave_no_fault_out() -> None:
-    results = [*run_seeds(LONG), *(result for _, result in run_rare())]
+    results = list(run_seeds(LONG))
+    results += [result for _, result in run_further(injected(results))]
     assert [violated(one) for one in results if one.violations] == []
     assert missing(injected(results)) == []
 

@@ -217,6 +217,12 @@ async def test_a_behaviour_that_would_stop_the_cell_is_refused_before_it_is_in_t
     assert door.edge.submitted == []
 
 
+async def test_the_behaviours_in_force_and_known_are_told() -> None:
+    door = Door()
+    told = await door.operator.get_behaviour(operators.GetBehaviourRequest(), SAM)
+    assert (told.in_force, told.known) == (door.edge.behaviour, door.edge.known_behaviour) == (1, 3)
+
+
 async def test_what_had_been_read_is_told_and_the_shoe_may_refuse_a_correction() -> None:
     card, spin = (
         next(one for one in ORDERS if isinstance(one[0], kind))

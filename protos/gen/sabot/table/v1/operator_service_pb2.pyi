@@ -666,6 +666,49 @@ class ActivateBehaviourResponse(_message.Message):
 Global___ActivateBehaviourResponse: _TypeAlias = ActivateBehaviourResponse  # noqa: Y015
 
 @_typing.final
+class GetBehaviourRequest(_message.Message):
+    """Request of GetBehaviour."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBehaviourRequest: _TypeAlias = GetBehaviourRequest  # noqa: Y015
+
+@_typing.final
+class GetBehaviourResponse(_message.Message):
+    """Response of GetBehaviour."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IN_FORCE_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    in_force: _builtins.int
+    """The behaviour in force."""
+    known: _builtins.int
+    """The newest that the release knows which answers this call."""
+    def __init__(
+        self,
+        *,
+        in_force: _builtins.int = ...,
+        known: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["in_force", b"in_force", "known", b"known"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBehaviourResponse: _TypeAlias = GetBehaviourResponse  # noqa: Y015
+
+@_typing.final
 class RetryInputRequest(_message.Message):
     """Request of RetryInput."""
 

@@ -96,6 +96,11 @@ class TableOperatorServiceStub:
                 request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourRequest.SerializeToString,
                 response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourResponse.FromString,
                 _registered_method=True)
+        self.GetBehaviour = channel.unary_unary(
+                '/sabot.table.v1.TableOperatorService/GetBehaviour',
+                request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.GetBehaviourRequest.SerializeToString,
+                response_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.GetBehaviourResponse.FromString,
+                _registered_method=True)
         self.RetryInput = channel.unary_unary(
                 '/sabot.table.v1.TableOperatorService/RetryInput',
                 request_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.RetryInputRequest.SerializeToString,
@@ -195,6 +200,13 @@ class TableOperatorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetBehaviour(self, request, context):
+        """By what behaviour services decide, and which ones could be brought into force. Any operator's role.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RetryInput(self, request, context):
         """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
         Said twice, it is once. Role supervisor.
@@ -265,6 +277,11 @@ def add_TableOperatorServiceServicer_to_server(servicer, server):
                     servicer.ActivateBehaviour,
                     request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourRequest.FromString,
                     response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourResponse.SerializeToString,
+            ),
+            'GetBehaviour': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBehaviour,
+                    request_deserializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.GetBehaviourRequest.FromString,
+                    response_serializer=sabot_dot_table_dot_v1_dot_operator__service__pb2.GetBehaviourResponse.SerializeToString,
             ),
             'RetryInput': grpc.unary_unary_rpc_method_handler(
                     servicer.RetryInput,
@@ -598,6 +615,33 @@ class TableOperatorService:
             '/sabot.table.v1.TableOperatorService/ActivateBehaviour',
             sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourRequest.SerializeToString,
             sabot_dot_table_dot_v1_dot_operator__service__pb2.ActivateBehaviourResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBehaviour(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sabot.table.v1.TableOperatorService/GetBehaviour',
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.GetBehaviourRequest.SerializeToString,
+            sabot_dot_table_dot_v1_dot_operator__service__pb2.GetBehaviourResponse.FromString,
             options,
             channel_credentials,
             insecure,

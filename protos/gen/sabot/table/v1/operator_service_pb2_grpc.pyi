@@ -64,6 +64,8 @@ class TableOperatorServiceStub:
     """What is switched off. Any operator's role."""
     ActivateBehaviour: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
+    GetBehaviour: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.GetBehaviourRequest, _operator_service_pb2.GetBehaviourResponse]
+    """By what behaviour services decide, and which ones could be brought into force. Any operator's role."""
     RetryInput: _grpc.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]
     """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
     Said twice, it is once. Role supervisor.
@@ -105,6 +107,8 @@ class TableOperatorServiceAsyncStub(TableOperatorServiceStub):
     """What is switched off. Any operator's role."""
     ActivateBehaviour: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.ActivateBehaviourRequest, _operator_service_pb2.ActivateBehaviourResponse]  # type: ignore[assignment]
     """Lets every service decide by a newer behaviour from here on. Role supervisor."""
+    GetBehaviour: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.GetBehaviourRequest, _operator_service_pb2.GetBehaviourResponse]  # type: ignore[assignment]
+    """By what behaviour services decide, and which ones could be brought into force. Any operator's role."""
     RetryInput: _aio.UnaryUnaryMultiCallable[_operator_service_pb2.RetryInputRequest, _operator_service_pb2.RetryInputResponse]  # type: ignore[assignment]
     """Decides an input once more that was answered `InputFailed`; where none was, INPUT_NOT_FAILED.
     Said twice, it is once. Role supervisor.
@@ -215,6 +219,14 @@ class TableOperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_service_pb2.ActivateBehaviourResponse, _abc.Awaitable[_operator_service_pb2.ActivateBehaviourResponse]]:
         """Lets every service decide by a newer behaviour from here on. Role supervisor."""
+
+    @_abc_1.abstractmethod
+    def GetBehaviour(
+        self,
+        request: _operator_service_pb2.GetBehaviourRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_service_pb2.GetBehaviourResponse, _abc.Awaitable[_operator_service_pb2.GetBehaviourResponse]]:
+        """By what behaviour services decide, and which ones could be brought into force. Any operator's role."""
 
     @_abc_1.abstractmethod
     def RetryInput(
