@@ -223,12 +223,12 @@ class Folding:
             with suppress(SnapshotUnusable):
                 after, known = one.sequence, reader_of(next(iter(one.raw.values()))).head
                 break
-        found = {after: known, begins: head}
+        if not below.get(after, {known}) <= {known}:
+            raise LogBroken(after, READ_OTHERWISE)
         async for sequence, gives in heads_of(self._log, after, known, begins):
-            if found.setdefault(sequence, gives) != gives:
+            if sequence == begins and gives != head:
                 raise LogBroken(sequence, "the snapshot there is of another log")
-        for sequence, seen in below.items():
-            if seen != {found[sequence]}:
+            if not below.get(sequence, {gives}) <= {gives}:
                 raise LogBroken(sequence, READ_OTHERWISE)
 
     def _observe_in_recovery(self, entry: ReadEntry) -> None:
