@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sabot.log.v1 import events_pb2
@@ -57,8 +58,16 @@ async def find(
     sought: Sought,
     accepted: Mapping[int, bytes] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
+    data: Path | None = None,
 ) -> list[Event]:
-    """Search a log once, from its beginning. Raises NothingFound, LogBroken, LogUnavailable."""
+    """Search a log. `data`: its folder, where its files are on this machine: of a long log only
+    what may concern it is read then. Raises NothingFound, LogBroken, LogUnavailable."""
+    if data is not None and sought.ids:
+        from services.cli.find_near import find_near
+
+        near = await find_near(log, data, sought, accepted, progress)
+        if near:
+            return near
     types = event_types()
     last = (await log.info(wait_s=5.0)).last_sequence
     reader = SkimReader(log.cell, types, accepted=accepted)
@@ -82,6 +91,8 @@ class Search:
         self._types = types
         self._kinds = [_Kind(kind, value, types) for kind, value in sought.ids.items()]
         self._found: dict[Position, Event] = {}
+        self.missed: set[int] = set()
+        """Entries that hold what something answers, and that it was not shown."""
         self._recent: dict[int, SkimmedEntry] = {}
         self._order: deque[int] = deque()
         self._held = 0
@@ -92,6 +103,11 @@ class Search:
             for one in entry.events():
                 self._look_at(one)
         self._remember(entry)
+
+    @property
+    def sequences(self) -> set[int]:
+        """The entries of which something was noted, for those that answer it."""
+        return {sequence for kind in self._kinds for sequence in kind.sequences}
 
     def found(self) -> list[Event]:
         """What concerns it, in order."""
@@ -128,6 +144,7 @@ class Search:
     def _event_at(self, position: Position) -> Event | None:
         entry = self._recent.get(position.sequence)
         if entry is None:
+            self.missed.add(position.sequence)
             return None
         return next(
             (one.event(self._types) for one in entry.events() if one.position == position), None
@@ -150,7 +167,7 @@ class _Kind:
         self._types = types
         self._bytes = value.encode()
         self._matched: set[Position] = set()
-        self._sequences: set[int] = set()
+        self.sequences: set[int] = set()
 
     def may_concern(self, entry: SkimmedEntry) -> bool:
         """Whether an entry is worth a look: the id's bytes are in it, or it answers."""
@@ -159,7 +176,7 @@ class _Kind:
         protos = entry.read.protos
         if entry.read.is_input:
             return bool(self._matched) and any(_retries(proto.type) for proto in protos)
-        return any(proto.cause.sequence in self._sequences for proto in protos)
+        return any(proto.cause.sequence in self.sequences for proto in protos)
 
     def may_be(self, one: Skimmed) -> bool:
         """The same of an event."""
@@ -182,7 +199,7 @@ class _Kind:
             told = self._value in named if named else event.cause in self._matched
         if told:
             self._matched.add(event.position)
-            self._sequences.add(event.position.sequence)
+            self.sequences.add(event.position.sequence)
         return told
 
     def named(self, event: Event) -> frozenset[str]:

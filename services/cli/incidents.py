@@ -109,7 +109,7 @@ async def _find(data: Data, sought: Sought, as_json: bool) -> None:
 
     async with opened(data, check=False) as (log, accepted):
         with progress("searching") as shown:
-            found = await search(log, sought, accepted, shown)
+            found = await search(log, sought, accepted, shown, data)
     if as_json:
         dump({"events": [event_json(event) for event in found]})
         return

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,8 +134,16 @@ def before_bytes(folder: Path, needle: bytes) -> int | None:
 
 
 def ranges_of_bytes(folder: Path, needle: bytes, after: int = 0) -> list[tuple[int, int]]:
-    """Where entries may stand that hold some bytes, behind a sequence: (behind which one, up to
-    which one) of each block that has the bytes in it, found without looking at records. The last
+    """Where entries may stand that hold some bytes, behind a sequence; see `ranges_holding`. Raises
+    StoreMissing."""
+    return ranges_holding(folder, lambda raw: needle in raw, after)
+
+
+def ranges_holding(
+    folder: Path, holds: Callable[[bytes], bool], after: int = 0
+) -> list[tuple[int, int]]:
+    """Where entries may stand that hold something, behind a sequence: (behind which one, up to
+    which one) of each block of whose bytes that is said, found without looking at records. The last
     block's end is not known: the longest log's. Raises StoreMissing."""
     blocks = [(block, _first_sequence(block)) for block in blocks_of(folder)]
     found: list[tuple[int, int]] = []
@@ -145,7 +153,7 @@ def ranges_of_bytes(folder: Path, needle: bytes, after: int = 0) -> list[tuple[i
             break
         raw = block.read_bytes()
         # One that cannot be looked into may hold them.
-        if needle in raw or raw.startswith(COMPRESSED):
+        if holds(raw) or raw.startswith(COMPRESSED):
             begin = first - 1 if first is not None else 0
             if found and found[-1][0] == end:
                 found[-1] = (max(begin, after), found[-1][1])
