@@ -34,13 +34,16 @@ def verify_export(
         list[str] | None,
         typer.Option(metavar="SEQUENCE:HASH", help="A head that is known; again for more."),
     ] = None,
+    checkpoint: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where Ctrl-C leaves how far it is.")
+    ] = Path("verify-export.checkpoint"),
 ) -> None:
     """Check an export: chain, answers, seals and signatures. The same as running the file
     verify_export.py by itself, on any machine."""
     with plainly():
         from services.cli.verify_export import check_file
 
-        code = check_file(str(file), key or [], head or [])
+        code = check_file(str(file), key or [], head or [], str(checkpoint))
     raise typer.Exit(code)
 
 

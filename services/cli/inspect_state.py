@@ -12,6 +12,7 @@ from services.cli.cores import CORES
 from services.cli.moments import At, Moment, place, written
 from services.cli.readable import readable
 from services.cli.starts import reader_at, start_for
+from services.cli.state_checkpoint import StateCheckpoint
 from services.events import event_types
 from services.kernel.event import Core, Event, Position
 from services.kernel.log import Log
@@ -57,12 +58,13 @@ async def state_at(
     accepted: Mapping[int, bytes] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
     snapshots: Path | None = None,
+    kept: StateCheckpoint | None = None,
 ) -> StateAt:
     """Fold a service up to a position or log time, or to the end of the log; answers as they are
     recorded. `snapshots`: a folder of them, where there is one: the newest before that place saves
-    the folding of what it holds.
+    the folding of what it holds. `kept`: where an interruption leaves how far it is.
 
-    Raises PositionUnknown, LogBroken, LogUnavailable.
+    Raises PositionUnknown, LogBroken, LogUnavailable, CheckpointUnusable.
     """
     core: Core[Any] = next(one for one in CORES if one.service == service)
     last = (await log.info(wait_s=5.0)).last_sequence
@@ -75,19 +77,31 @@ async def state_at(
     if isinstance(at, Moment):
         at = await _position_at(log, at, reader_at(log, start, accepted), last)
     taken = start.decode(core).replica if start is not None else None
-    replica: AnyReplica = Replica(core, writer="state", state=taken)
     reader = reader_at(log, start, accepted)
+    if kept is not None:
+        further = await kept.begin(log, core, reader, at.sequence, accepted)
+        taken, reader = further or (taken, reader)
+    replica: AnyReplica = Replica(core, writer="state", state=taken)
     fold = _Fold(replica, at)
     if at.sequence == reader.state.sequence:
         return fold.take(reader.state.time_us)
     try:
         await _feed(log, reader, last, fold, progress)
+    except asyncio.CancelledError:
+        sequence, head = fold.last_fed
+        if kept is not None and 0 < sequence < at.sequence:
+            kept.keep(replica, sequence, head)
+        raise
     except Diverged:
         # Some answer was recorded so late that the window could not know it: read twice instead.
+        if kept is not None:
+            kept.remove()
         replica = await _rebuilt(core, log, at, accepted)
         return _Fold(replica, at).take(fold.time_us)
     if fold.found is None:
         raise PositionUnknown(f"the log has no {place(at)}")
+    if kept is not None:
+        kept.remove()
     return fold.found
 
 
@@ -157,6 +171,8 @@ class _Fold:
         self.at = at
         self.found: StateAt | None = None
         self.time_us = 0
+        self.last_fed = (0, b"")
+        """The last entry that the replica has folded, between two batches, and the chain hash."""
         self._pushed = False
 
     def pushed(self, entry: ReadEntry) -> None:
@@ -179,6 +195,7 @@ class _Fold:
         if entry.sequence > self.at.sequence:
             self.found = self.take(self.time_us)
             raise _Taken
+        self.last_fed = (entry.sequence, entry.head)
 
     def ended(self) -> None:
         """The log ended; all of it is folded."""

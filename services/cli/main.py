@@ -295,11 +295,14 @@ def state(
             "2026-05-01T20:15:00Z.",
         ),
     ] = "",
+    checkpoint: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where Ctrl-C leaves how far it is.")
+    ] = Path("state.checkpoint"),
     as_json: AsJson = False,
 ) -> None:
     """What a service knew at a position of the log or at a time, or knows at its end, and the
     digest of that. A snapshot that the log names saves the folding of what stands before it."""
-    _run(_print_state(service, data, at, as_json))
+    _run(_print_state(service, data, at, checkpoint, as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -431,10 +434,11 @@ async def _print_rounds(data: Path, as_json: bool) -> None:
         print(table_text(found))
 
 
-async def _print_state(service: str, data: Path, at: str, as_json: bool) -> None:
+async def _print_state(service: str, data: Path, at: str, checkpoint: Path, as_json: bool) -> None:
     from services.cli.inspect_state import state_at
     from services.cli.moments import parse_at, place, written
-    from services.cli.progress import progress
+    from services.cli.progress import going_on, progress
+    from services.cli.state_checkpoint import StateCheckpoint
     from services.events import SERVICES
 
     if service not in SERVICES:
@@ -445,7 +449,8 @@ async def _print_state(service: str, data: Path, at: str, as_json: bool) -> None
         raise typer.BadParameter(str(error), param_hint="--at") from None
     async with _opened(data) as (log, accepted):
         with progress("folding") as shown:
-            found = await state_at(log, service, wanted, accepted, shown, data / "snapshots")
+            kept = StateCheckpoint(checkpoint, going_on)
+            found = await state_at(log, service, wanted, accepted, shown, data / "snapshots", kept)
     if as_json:
         _dump(found.json())
         return

@@ -1,5 +1,5 @@
 """Checks an export of a Sabot log by itself:
-`python verify_export.py FILE [--key PUBLIC_KEY_HEX] [--head SEQUENCE:HASH]`.
+`python verify_export.py FILE [--key PUBLIC_KEY_HEX] [--head SEQUENCE:HASH] [--checkpoint FILE]`.
 
 This one file needs no part of Sabot: Python, a protobuf runtime and `cryptography` are enough, and
 no network. Whoever doubts a log takes the export and this file away and checks on a machine of
@@ -20,6 +20,10 @@ It checks, in this order, and names the entry where something is wrong:
 
 Entries behind the last seal are chained, and sealed by nobody yet; how many is told.
 
+Ctrl-C leaves a checkpoint, and the next call goes on from it. It is believed as far as the export
+bears it out: chain, tree, seals and heads are checked again from the first byte on, and must come
+to the chain hash that it names. Of what it covers only 2 is not checked again.
+
 An export is `sabot-export-2` and a line feed; a length (4 bytes, big-endian) and the cell's name; a
 length and the `FileDescriptorSet` of the log's messages; SHA-256 (32) over all of that; then for
 each entry its sequence (8), the lengths of subject (2), headers (4) and payload (4), these three,
@@ -33,6 +37,8 @@ understood; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import struct
 import sys
 import time
@@ -92,9 +98,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
 """What is read here, by message. Nobody signs an export's descriptors: were a field to have another
 number there, what stands in it would not be checked."""
 
+ALWAYS_READ = tuple(name.encode() for name in (SEALED, CONFIRMED, RECALL, RECALLED))
+"""What is looked at again where an earlier call has checked the rest."""
 PUBLIC_KEY_BYTES = 32
 MOST_DIGITS = 20
 """Of a sequence; of many more Python makes no number at all."""
+CHECKPOINT = "verify-export.checkpoint"
+KEEP_EVERY_S = 60.0
+"""Between two times that it is kept by itself."""
 SHOWN_AFTER_S, SHOWN_EVERY_S = 2.0, 0.2
 """When a terminal is told how far it is: what is over sooner needs no telling."""
 TOLD_EVERY = 1_000
@@ -112,6 +123,20 @@ class NotAnExport(Exception):
 
 class ExportCut(NotAnExport):
     """The file was cut off: its end is missing."""
+
+
+class CheckpointUnusable(Exception):
+    """The checkpoint is of another export, of another verifier or damaged. The message says so."""
+
+
+class Begun(NamedTuple):
+    """How far an earlier call came, without a fault."""
+
+    entries: int
+    head: bytes
+    """The chain hash there."""
+    late: list[tuple[int, int, bytes]]
+    """Answers that are not checked yet: the entry that each answers, its own, the head it has."""
 
 
 class Start(NamedTuple):
@@ -468,7 +493,7 @@ class _Checks:
 
     def answer_late(self) -> None:
         """Check what asks for what is not kept any more, by reading the file from its beginning."""
-        late, self._late = sorted(self._late, key=lambda one: one.at, reverse=True), []
+        late = sorted(self._late, key=lambda one: one.at, reverse=True)
         if not late:
             return
         back_to = self._file.tell()
@@ -483,6 +508,21 @@ class _Checks:
                 size, _, _, _, head = next(entries)
                 peaks.append(size, head)
         self._file.seek(back_to)
+        self._late = []
+
+    def begun(self, entries: int, head: bytes) -> Begun:
+        """How far all is checked, up to an entry that was."""
+        late = [
+            (one.at, one.entry, one.head)
+            for one in self._late
+            if one.seal is None and one.entry <= entries
+        ]
+        return Begun(entries, head, late)
+
+    def go_on(self, begun: Begun) -> None:
+        """Ask what an earlier call had not answered."""
+        for at, entry, head in begun.late:
+            self.ask(_Asked(at, entry, head, None))
 
     def _answer(self, asked: _Asked, head: bytes, root: bytes) -> None:
         if asked.seal is not None:
@@ -499,15 +539,19 @@ def verify(
     progress: Progress = lambda _entries, _at: None,
     *,
     cut: bool = False,
+    begun: Begun | None = None,
+    keep: Callable[[Begun, bool], None] = lambda _begun, _now: None,
 ) -> Verified:
     """Check an export. `trusted`: public keys of which one must have signed each seal; empty: any.
-    `known`: chain hashes that it must have, by entry. `cut`: it may end before its end.
+    `known`: chain hashes that it must have, by entry. `cut`: it may end before its end. `begun`:
+    how far an earlier call came; `keep`: told how far this one is, and whether it ends there.
 
-    Raises NotAnExport."""
+    Raises NotAnExport, CheckpointUnusable."""
     start = read_start(file)
     messages = _Messages(start.descriptors)
     found, known = Verified(start.cell), known or {}
     checks, recalled = _Checks(found, file, trusted), _Recalled(messages)
+    seen, done = begun.entries if begun is not None else 0, (0, b"")
     try:
         for entry in _up_to_a_cut(file, start.marked) if cut else read_entries(file, start.marked):
             expected = found.entries + 1
@@ -521,9 +565,19 @@ def verify(
             found.entries = expected
             if known.get(expected, entry.head) != entry.head:
                 found.fault(expected, "the log that is known has another chain hash here")
-            _check_answers(found, messages, entry, checks, recalled)
+            if expected > seen or any(name in entry.payload for name in ALWAYS_READ):
+                _check_answers(found, messages, entry, checks, recalled, expected <= seen)
+            if begun is not None and expected == seen:
+                if entry.head != begun.head:
+                    raise CheckpointUnusable("the export has another chain hash there")
+                checks.go_on(begun)
+            done = (expected, entry.head)
             if expected % TOLD_EVERY == 0:
                 progress(expected, file.tell())
+                if found.right:
+                    keep(checks.begun(expected, entry.head), False)
+        if found.right and found.entries < seen:
+            raise CheckpointUnusable("the export ends before")
         found.head = checks.past.head(found.entries)
         checks.answer_late()
         if found.right:
@@ -532,6 +586,10 @@ def verify(
         # Its chain holds, so somebody made it so, or made the descriptors so.
         what = f"what it holds contradicts the rest of the file: {type(error).__name__}"
         found.fault(found.entries, what)
+    except KeyboardInterrupt:
+        if found.right and done[0] > seen:
+            keep(checks.begun(*done), True)
+        raise
     if found.right:
         for sequence in sorted(known):
             if sequence > found.entries:
@@ -543,8 +601,14 @@ def verify(
 
 
 def _check_answers(
-    found: Verified, messages: _Messages, entry: Exported, checks: _Checks, recalled: _Recalled
+    found: Verified,
+    messages: _Messages,
+    entry: Exported,
+    checks: _Checks,
+    recalled: _Recalled,
+    seen: bool,
 ) -> None:
+    """`seen`: an earlier call held its answers against what they answer."""
     is_answer = entry.subject.endswith(b".out")
     if not is_answer and not entry.subject.endswith(b".settlement.in"):
         return
@@ -559,7 +623,7 @@ def _check_answers(
     if not is_answer:
         return
     cause = read.events[-1].cause.sequence if read.events else 0
-    if cause <= entry.sequence and read.head:
+    if cause <= entry.sequence and read.head and not seen:
         checks.ask(_Asked(cause, entry.sequence, read.head, None))
     for event in read.events:
         if event.type != SEALED:
@@ -638,6 +702,65 @@ class _Shown:
             print("\r" + " " * 79, end="\r", file=sys.stderr, flush=True)
 
 
+class _Kept:
+    """The checkpoint of an export, in a file."""
+
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self._path = path
+        self._next = time.monotonic() + KEEP_EVERY_S
+        start = read_start(file)
+        file.seek(0)
+        self._of = {"verifier": _digest_of_this(), "start": sha256(start.descriptors).hexdigest()}
+        self._of["cell"] = start.cell
+        self._there = False
+
+    def begun(self) -> Begun | None:
+        """What an earlier call left; None: nothing. Raises CheckpointUnusable."""
+        try:
+            with open(self._path, "rb") as file:  # noqa: PTH123 - this file stands by itself
+                told = json.loads(file.read())
+            self._there = True
+            if {name: told[name] for name in self._of} != self._of:
+                raise CheckpointUnusable("it is of another export or verifier")
+            late = [(int(at), int(entry), bytes.fromhex(h)) for at, entry, h in told["late"]]
+            return Begun(int(told["entries"]), bytes.fromhex(told["head"]), late)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CheckpointUnusable(str(error.strerror)) from None
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise CheckpointUnusable("it cannot be read") from None
+
+    def __call__(self, begun: Begun, now: bool) -> None:
+        """Keep it, whole or not at all, where it is the end or the last time was long ago."""
+        if not now and time.monotonic() < self._next:
+            return
+        late = [(at, entry, head.hex()) for at, entry, head in begun.late]
+        told = {**self._of, "entries": begun.entries, "head": begun.head.hex(), "late": late}
+        beside = f"{self._path}.new"
+        try:
+            with open(beside, "w") as file:  # noqa: PTH123 - as above
+                json.dump(told, file)
+            os.replace(beside, self._path)  # noqa: PTH105 - as above
+        except OSError as error:
+            print(f"{self._path}: {error.strerror}", file=sys.stderr)
+            return
+        self._there, self._next = True, time.monotonic() + KEEP_EVERY_S
+
+    def remove(self) -> None:
+        """All is done."""
+        if self._there:
+            os.unlink(self._path)  # noqa: PTH108 - as above
+
+
+def _digest_of_this() -> str:
+    try:
+        with open(__file__, "rb") as file:  # noqa: PTH123 - as above
+            return sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
+
+
 def _keys(texts: list[str]) -> frozenset[bytes]:
     keys = frozenset(bytes.fromhex(text) for text in texts)
     if any(len(key) != PUBLIC_KEY_BYTES for key in keys):
@@ -659,7 +782,7 @@ def _heads(texts: list[str]) -> dict[int, bytes]:
     return heads
 
 
-def check_file(path: str, keys: list[str], heads: list[str]) -> int:
+def check_file(path: str, keys: list[str], heads: list[str], checkpoint: str = CHECKPOINT) -> int:
     """Check a file and tell; the exit code, see the module."""
     try:
         trusted = _keys(keys)
@@ -674,11 +797,19 @@ def check_file(path: str, keys: list[str], heads: list[str]) -> int:
         return 2
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - this file stands by itself
-            shown = _Shown(file)
+            kept, shown = _Kept(checkpoint, file), _Shown(file)
+            begun = kept.begun()
+            if begun is not None:
+                told = f"going on from {checkpoint}, which reaches to entry {begun.entries}"
+                print(told, file=sys.stderr)
             try:
-                found = verify(file, trusted, known, shown)
+                found = verify(file, trusted, known, shown, begun=begun, keep=kept)
             finally:
                 shown.close()
+            kept.remove()
+    except CheckpointUnusable as error:
+        print(f"{checkpoint}: {error}; remove it, or name another one", file=sys.stderr)
+        return 1
     except (OSError, NotAnExport) as error:
         told = str(getattr(error, "strerror", None) or error)
         print(f"{path}: {told}", file=sys.stderr)
@@ -693,9 +824,12 @@ def main() -> int:
     parser.add_argument("file", help="what `sabot export` wrote")
     parser.add_argument("--key", action="append", default=[], help="a public key that may sign")
     parser.add_argument("--head", action="append", default=[], help="SEQUENCE:HASH, a known head")
+    parser.add_argument(
+        "--checkpoint", default=CHECKPOINT, help="where Ctrl-C leaves how far it is"
+    )
     told = parser.parse_args()
     try:
-        return check_file(told.file, told.key, told.head)
+        return check_file(told.file, told.key, told.head, told.checkpoint)
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -352,15 +352,18 @@ def test_a_replay_goes_on_after_ctrl_c(stopped: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_ctrl_c_ends_what_only_reads(stopped: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_what_only_reads_and_a_check_goes_on(stopped: Path, tmp_path: Path) -> None:
     ask = ("state", "wallet", "--data", stopped, "--at", "60")
     interrupt(*ask, where=READS, cwd=tmp_path)
     file = tmp_path / "log.export"
     assert sabot("export", "--data", stopped, "-o", file).exit_code == 0
     where = ("services.cli", "verify_export", "next_head")
     interrupt("verify-export", file, where=where, cwd=tmp_path)
-    assert sabot("verify-export", file).exit_code == 0
-    assert list(tmp_path.iterdir()) == [file]
+    checkpoint = tmp_path / "verify-export.checkpoint"
+    done = sabot("verify-export", file, "--checkpoint", checkpoint)
+    assert (done.exit_code, done.stdout) == (0, sabot("verify-export", file).stdout)
+    assert done.stderr == f"going on from {checkpoint}, which reaches to entry 39\n"
+    assert list(tmp_path.iterdir()) == [file], "of a state near a snapshot nothing is kept"
 
 
 def test_a_difference_is_accepted_by_its_place_and_with_a_reason(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -27,6 +27,8 @@ from services.cli.verify_export import (
     HASH_BYTES,
     LENGTH,
     MAGIC,
+    Begun,
+    CheckpointUnusable,
     NotAnExport,
     Past,
     read_entries,
@@ -225,6 +227,106 @@ def test_nothing_of_a_long_log_is_kept_but_its_last_entries(
                     assert (past.head(size), past.root(size)) == (heads[size - 1], root(tree, size))
         assert past.has(len(heads)), "the newest is always there"
         assert not past.has(1), "the oldest are not"
+
+
+# ---- interrupted -------------------------------------------------------------------------------
+
+
+def interrupted(
+    raw: bytes, at: int, monkeypatch: pytest.MonkeyPatch, begun: Begun | None = None
+) -> Begun | None:
+    """How far a check is that Ctrl-C ends at an entry; None where there is nothing to keep."""
+    kept: list[Begun] = []
+    whole, count = verify_export.next_head, 0
+
+    def until(head: bytes, entry: Any) -> bytes:
+        nonlocal count
+        count += 1
+        if count == at:
+            raise KeyboardInterrupt
+        return whole(head, entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(verify_export, "next_head", until)
+        with pytest.raises(KeyboardInterrupt):
+            verify(io.BytesIO(raw), begun=begun, keep=lambda one, _now: kept.append(one))
+    return kept[-1] if kept else None
+
+
+def test_a_check_that_is_interrupted_goes_on_and_finds_the_same(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Past, "WINDOW", 1)
+    monkeypatch.setattr(Past, "STEP", 1)
+    whole, other = verify(io.BytesIO(export.raw)), exported(tmp_path, OWNER, 2).raw
+    last = len(export.entries)
+    for at in (2, last // 2, last):
+        begun = interrupted(export.raw, at, monkeypatch)
+        assert begun is not None
+        assert begun.entries == at - 1
+        assert interrupted(export.raw, at // 2, monkeypatch, begun) is None, (
+            "no further than it was"
+        )
+        found = verify(io.BytesIO(export.raw), begun=begun)
+        assert vars(found) == vars(whole)
+        # What it covers is believed of answers alone: chain and seals are checked anew.
+        early = export.entries[0][0] + 60
+        damaged = bytearray(export.raw)
+        damaged[early] ^= 1
+        forged = export.raw.replace(OWNER.public_key, FORGER.public_key)
+        for raw in (bytes(damaged), forged):
+            assert verify(io.BytesIO(raw), begun=begun).faults == faults(raw) != []
+        if at > 2:  # The first entry is the same in both.
+            with pytest.raises(CheckpointUnusable):
+                verify(io.BytesIO(other), begun=begun)
+    assert begun is not None
+    # What was to be checked against what is not kept any more is checked now.
+    heads = [one.head for one in read_entries(io.BytesIO(export.raw[export.start :]), marked=True)]
+    assert verify(io.BytesIO(export.raw), begun=begun._replace(late=[(2, 9, heads[1])])).right
+    told = verify(io.BytesIO(export.raw), begun=begun._replace(late=[(2, 9, heads[2])])).faults
+    assert told == [(9, "it answers another log than this one has at entry 2")]
+
+
+def test_a_checkpoint_is_of_one_export_and_verifier(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file, checkpoint = tmp_path / "file", tmp_path / "checkpoint"
+    file.write_bytes(export.raw)
+
+    def check() -> tuple[int, str]:
+        code = verify_export.check_file(str(file), [], [], str(checkpoint))
+        return code, capsys.readouterr().err
+
+    whole, count = verify_export.next_head, 0
+
+    def until(head: bytes, entry: Any) -> bytes:
+        nonlocal count
+        count += 1
+        if count == 40:
+            raise KeyboardInterrupt
+        return whole(head, entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(verify_export, "next_head", until)
+        with pytest.raises(KeyboardInterrupt):
+            check()
+    left = checkpoint.read_text()
+    for wrong, why in (
+        (left[:-2], "it cannot be read"),
+        (left.replace('"late"', '"later"'), "it cannot be read"),
+        (left.replace('"cell": "main"', '"cell": "other"'), "of another export or verifier"),
+        (left.replace('"verifier": "', '"verifier": "0'), "of another export or verifier"),
+        (left.replace('"entries": 39', '"entries": 38'), "another chain hash there"),
+        (left.replace('"entries": 39', '"entries": 3900'), "the export ends before"),
+    ):
+        checkpoint.write_text(wrong)
+        code, err = check()
+        assert (code, why in err, "remove it" in err) == (1, True, True), (why, err)
+        assert checkpoint.exists(), "it is its owner's to remove"
+    checkpoint.write_text(left)
+    assert check() == (0, f"going on from {checkpoint}, which reaches to entry 39\n")
+    assert not checkpoint.exists()
+    assert check() == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ are any."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,15 +12,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from services.audit.snapshots import Snapshots
+from services.cli import inspect_state
 from services.cli.cores import CORES
 from services.cli.inspect_state import PositionUnknown, StateAt, state_at
 from services.cli.moments import Moment, parse_at, parse_position, parse_time, place, written
+from services.cli.prove_checkpoint import CheckpointUnusable
+from services.cli.state_checkpoint import StateCheckpoint
 from services.events import event_types
 from services.kernel.event import Position
 from services.kernel.log import Log, LogMessage
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.reader import END_OF_ENTRY, LogReader, ReadEntry
-from services.kernel.recovery import entries_until
+from services.kernel.recovery import Window, entries_until
 from services.kernel.replica import Replica
 from services.kernel.snapshot import SnapshotFolder, StateCodec, state_digest
 from services.simulator.virtual_time import run_virtual
@@ -137,6 +141,69 @@ def test_places_beyond_the_log_are_refused(past: Past) -> None:
         asked(past, "wallet", parse_position("999999"))
     with pytest.raises(PositionUnknown, match="events, no 1/5/77"):
         asked(past, "wallet", parse_position("1/5/77"))
+
+
+class OneByOne(Watched):
+    """Gives every entry by itself."""
+
+    async def read(self, after: int) -> AsyncGenerator[Sequence[LogMessage], None]:
+        async for batch in super().read(after):
+            for one in batch:
+                yield [one]
+
+
+def another() -> MemoryStore:
+    """A log of another shoe."""
+
+    async def main() -> MemoryStore:
+        async with memory_cell(2) as (cell, store):
+            await cell.open_table()
+            await cell.open_account("ann", 1_000_000)
+            await cell.play(5, ["ann"])
+        return store
+
+    return run_virtual(main())
+
+
+@pytest.mark.parametrize("service", ["wallet", "table"])
+def test_a_fold_that_is_interrupted_goes_on(
+    past: Past, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_state, "Window", lambda replicas: Window(replicas, 10))
+    path, until, told = tmp_path / "checkpoint", past.store.last_sequence // 2, list[int]()
+
+    def stop(done: int, _total: int, _events: int) -> None:
+        task = asyncio.current_task()
+        if done >= until and task is not None:
+            task.cancel()
+
+    def ask(log: MemoryLog, name: str, at: int, progress: Any = None) -> StateAt:
+        kept = StateCheckpoint(path, lambda _path, sequence: told.append(sequence))
+        place = Position(1, at, END_OF_ENTRY)
+        return run_virtual(state_at(log, name, place, None, progress, None, kept))
+
+    last = past.store.last_sequence
+    with pytest.raises(asyncio.CancelledError):
+        ask(OneByOne(past.store), service, last, stop)
+    left = path.read_bytes()
+    for log, name, at, why in (
+        (past.log, "limits", last, f"is of {service}"),
+        (past.log, service, 5, "reaches to entry"),
+        (MemoryLog(another()), service, last, "does not fit"),
+    ):
+        with pytest.raises(CheckpointUnusable, match=why):
+            ask(log, name, at)
+    path.write_bytes(left[:-1])
+    with pytest.raises(CheckpointUnusable, match="cannot be read"):
+        ask(past.log, service, last)
+    assert told == []
+
+    path.write_bytes(left)
+    found = ask(past.log, service, last)
+    assert found == asked(past, service, Position(1, last, END_OF_ENTRY))
+    (sequence,) = told
+    assert until - 15 < sequence < until
+    assert not path.exists()
 
 
 def test_an_answer_behind_a_snapshot_reads_nothing_before_it(past: Past) -> None:
