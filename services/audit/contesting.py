@@ -20,6 +20,7 @@ from sabot.audit.v1 import contest_events_pb2 as contests
 from sabot.log.v1 import entry_pb2
 from sabot.settlement.v1 import correction_events_pb2 as corrections
 from sabot.settlement.v1 import events_pb2 as settlements
+from services.audit.domain.contested import key_of
 from services.audit.domain.core import AuditState
 from services.games.currencies import EXPONENTS
 from services.kernel.entry import position_of, position_proto
@@ -30,6 +31,8 @@ from services.kernel.shells import ForPartner
 
 LOOK_S = 0.05
 """How often it looks for new differences."""
+AGAIN_US = 600_000_000
+"""After so long what does not stand in the log is told again: it may have been full."""
 MOST_BETS = 200
 """Bets of an account in one contest: more than a layout has places."""
 _SETTLED = str(settlements.BetsSettled.DESCRIPTOR.full_name)
@@ -66,6 +69,8 @@ class Contesting:
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
         self._waiting: deque[contests.ContestSettlement] = deque()
+        self._told: deque[tuple[int, contests.ContestSettlement]] = deque()
+        """What is not known to stand in the log, and when it was told."""
         self._seen = 0
 
     def poll(
@@ -73,8 +78,13 @@ class Contesting:
     ) -> Sequence[Message | ForPartner]:
         """What was found, to append now. Every replica of audit finds it, and the first that tells
         is believed: what is known is ignored."""
-        del state, now_us, leading, answered
+        del leading, answered
+        while self._told and now_us - self._told[0][0] >= AGAIN_US:
+            _, one = self._told.popleft()
+            if key_of(one) not in state.contested:
+                self._waiting.append(one)
         told = [ForPartner(one, one.partner_id) for one in self._waiting]
+        self._told += ((now_us, one) for one in self._waiting)
         self._waiting.clear()
         return told
 

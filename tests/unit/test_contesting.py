@@ -14,7 +14,7 @@ from sabot.log.v1 import entry_pb2
 from sabot.log.v1 import events_pb2 as log
 from sabot.settlement.v1 import correction_events_pb2 as corrections
 from sabot.settlement.v1 import events_pb2 as settlement
-from services.audit.contesting import Contesting, contests_of, facts_of
+from services.audit.contesting import AGAIN_US, Contesting, contests_of, facts_of
 from services.audit.domain import contested
 from services.audit.domain.core import CORE, AuditState
 from services.cli.cores import CORES
@@ -258,6 +258,19 @@ def test_what_is_known_of_contests_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     for name in ("ann", "bob", "cem"):
         contested.keep(kept, contests.SettlementContested(contest=contest(account=name)), 5)
     assert [key.rpartition(" ")[2] for key in kept] == ["bob", "cem"]
+
+
+def test_a_contest_that_is_not_in_the_log_is_told_again() -> None:
+    """The log was full: what nobody waits for is dropped then."""
+    shell, state = Contesting(), CORE.initial()
+    shell._waiting.append(contest(WRONG))
+
+    def told(now_us: int) -> int:
+        return len(shell.poll(state, now_us, False))
+
+    assert [told(now) for now in (1, 2, AGAIN_US, AGAIN_US + 1, AGAIN_US + 2)] == [1, 0, 0, 1, 0]
+    contested.keep(state.contested, contests.SettlementContested(contest=contest(WRONG)), 5)
+    assert told(2 * AGAIN_US + 1) == told(9 * AGAIN_US) == 0
 
 
 # ---- a cell ------------------------------------------------------------------------------------
