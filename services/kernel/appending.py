@@ -35,6 +35,8 @@ REFUSED_PAUSE_S = 0.5
 """Before answers are offered again to a log that refused them (full)."""
 INPUT, ANSWER = "input", "answer"
 """Of an append, as metrics name it."""
+InFront = tuple[Callable[[], Message | None], str]
+"""What goes in front of an input, if anything does then, and who gives it."""
 LOG_IS_FULL = "the log is full"
 GATHER_SHARE = 4
 """An append starts at once when it carries this part of what callers wait for: a bet takes four
@@ -70,7 +72,7 @@ class Appending:
         self._advice = {"do": advice} if advice else {}
         self._inputs: dict[str, InputWriter[Submitted]] = {}
         self._kicks: dict[str, asyncio.Event] = {}
-        self._in_front: dict[str, tuple[Callable[[], Message | None], str]] = {}
+        self._in_front: dict[str, InFront] = {}
         self._full: set[str] = set()
         """Subjects whose answers wait for room in the log: they are offered again until there is
         some, or another replica's stand there."""
@@ -171,19 +173,8 @@ class Appending:
         traceparent: str = "",
     ) -> None:
         """Let an input wait for the next append. Its time is taken here and now."""
-        in_front = self._in_front.pop(service, None)
-        if in_front is not None:
-            first = in_front[0]()
-            if first is not None:
-                self.put(service, first, Submitted(None, frozenset()), actor=in_front[1])
-        event = entry_pb2.Event(
-            type=str(body.DESCRIPTOR.full_name),
-            body=encode_body(body),
-            partner=partner,
-            actor=actor,
-            time_us=self._clock(),
-        )
-        event.note.build = self._build
+        event = self._input(body, actor)
+        event.partner = partner
         if traceparent:
             event.note.traceparent = traceparent
         writer = self._inputs.get(service)
@@ -194,10 +185,29 @@ class Appending:
         writer.put(event, token)
         self._kicks[_inputs(service)].set()
 
+    def _input(self, body: Message, actor: str) -> entry_pb2.Event:
+        event = entry_pb2.Event(
+            type=str(body.DESCRIPTOR.full_name),
+            body=encode_body(body),
+            actor=actor,
+            time_us=self._clock(),
+        )
+        event.note.build = self._build
+        return event
+
     def put_in_front(self, service: str, body: Callable[[], Message | None], actor: str) -> None:
         """Let what `body` says then, if it says anything, go in front of this process's next input
-        of a service."""
+        of a service. Where the log refuses that, in front of the next one after it."""
         self._in_front[service] = (body, actor)
+
+    def _place_in_front(self, service: str, writer: InputWriter[Submitted]) -> InFront | None:
+        """Put what goes in front of the service's next append, if anything does; it."""
+        in_front = self._in_front.pop(service, None)
+        body = None if in_front is None else in_front[0]()
+        if in_front is None or body is None:
+            return None
+        writer.put_first(self._input(body, in_front[1]), Submitted(None, frozenset()))
+        return in_front
 
     def in_front(self, service: str) -> Message | None:
         """What would go in front of this process's next input of a service now."""
@@ -237,13 +247,18 @@ class Appending:
                 kick.clear()
                 continue
             await self._gather(writer.waiting)
+            in_front = self._place_in_front(service, writer)
             append = writer.next_append(self._clock())
-            if append is not None:
-                await self._send_inputs(service, writer, append)
+            if append is None:
+                continue
+            stored = await self._send_inputs(service, writer, append)
+            if in_front is not None and not stored:
+                self._in_front[service] = in_front
 
     async def _send_inputs(
         self, service: str, writer: InputWriter[Submitted], append: InputAppend[Submitted]
-    ) -> None:
+    ) -> bool:
+        """Send an append until it is known what became of it; whether it stands in the log."""
         subject = f"sabot.{self._log.cell}.{service}.in"
         began = told_at = asyncio.get_running_loop().time()
         try:
@@ -264,10 +279,12 @@ class Appending:
                         await asyncio.sleep(REFUSED_PAUSE_S)
                         continue
                     self._refuse(subject, lost, refused)
+                    return False
                 else:
                     self._refused_at = None
                     self._tell_stored(service, INPUT, began)
                     writer.stored(append)
+            return True
         finally:
             self._silent.discard(subject)
 

@@ -59,6 +59,12 @@ class InputWriter(Generic[T]):
         """Let an event wait for the next append."""
         self._waiting.append((event, token))
 
+    def put_first(self, event: entry_pb2.Event, token: T) -> None:
+        """Let an event go in front of all that wait, at the time of the first of them."""
+        if self._waiting:
+            event.time_us = self._waiting[0][0].time_us
+        self._waiting.appendleft((event, token))
+
     def next_append(self, now_us: int) -> InputAppend[T] | None:
         """Begin an append of what waits; None where nothing waits or one is on its way. `now_us`:
         this process's clock."""

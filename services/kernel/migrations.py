@@ -56,8 +56,7 @@ async def require_schema(engine: AsyncEngine, package: str) -> None:
     async with engine.connect() as connection:
         stands = await connection.run_sync(_heads)
     wanted = set(script.get_heads())
-    known = {one.revision for one in script.walk_revisions()}
-    if stands != wanted and stands <= known:
+    if stands != wanted and stands <= _known(script):
         at = ", ".join(sorted(stands)) or "nothing"
         raise SchemaBehind(
             f"the tables of {package.rpartition('.')[0]} stand at revision {at}, this release "
@@ -79,12 +78,11 @@ async def upgrade_engine(engine: AsyncEngine, package: str) -> None:
 
 
 def upgrade_connection(connection: Connection, package: str) -> None:
-    """Bring a connection's database to the newest schema, within the caller's transaction.
-
-    Raises alembic.util.CommandError where the database has a schema that this build does not know.
-    """
+    """Bring a connection's database to the newest schema, within the caller's transaction. That of
+    a later release is left as it is, and does: see `require_schema`."""
     script = scripts(package)
-    if _heads(connection) == set(script.get_heads()):
+    stands = _heads(connection)
+    if stands == set(script.get_heads()) or not stands <= _known(script):
         return
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
@@ -96,6 +94,11 @@ def upgrade_connection(connection: Connection, package: str) -> None:
     context = MigrationContext.configure(connection, opts={"fn": steps})
     with Operations.context(context):
         context.run_migrations()
+
+
+def _known(script: ScriptDirectory) -> set[str]:
+    """The revisions that this build knows."""
+    return {one.revision for one in script.walk_revisions()}
 
 
 def _heads(connection: Connection) -> set[str]:

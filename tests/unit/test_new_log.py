@@ -12,7 +12,8 @@ from sabot.table.v1 import events_pb2 as table
 from services.cli.cores import CORES
 from services.events import event_types
 from services.games.steps import STEP_BETS, step_bets
-from services.kernel import host
+from services.kernel import appending, host
+from services.kernel.edge import LogIsFull
 from services.kernel.entry import decode_entry
 from services.kernel.event import NEWEST_BEHAVIOUR
 from services.kernel.memory_log import MemoryLog, MemoryStore
@@ -113,6 +114,26 @@ async def test_the_order_does_not_go_by_itself() -> None:
     await process.drain(5.0)
     await process.stop()
     assert store.last_sequence == 0
+
+
+async def test_an_order_that_the_log_refused_stands_in_front_of_what_is_taken_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(appending, "FULL_S", 0.0)  # it is asked again at once
+    store = MemoryStore(CELL, host.clock_us, bytes_max=0)
+    process = new_process(store, "refused")
+    await process.start()
+    begin_anew(process)
+    for _ in range(2):
+        with pytest.raises(LogIsFull):
+            await decided_by(process, "one")
+    assert process.behaviour_behind("table") == NEWEST_BEHAVIOUR
+    store.bytes_max = -1
+    assert await decided_by(process, "two") == NEWEST_BEHAVIOUR
+    assert inputs(store) == [("ActivateBehaviour", ACTOR), ("OpenTable", "partner:p")]
+    assert await decided_by(process, "three") == NEWEST_BEHAVIOUR
+    assert [kind for kind, _ in inputs(store)] == ["ActivateBehaviour", "OpenTable", "OpenTable"]
+    await process.stop()
 
 
 async def test_two_that_begin_at_once_order_it_twice_and_the_second_changes_nothing() -> None:

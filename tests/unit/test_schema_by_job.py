@@ -14,7 +14,7 @@ from services.kernel import migrations
 from services.kernel.database_witness import DatabaseWitness
 from services.kernel.databases import open_engine
 from services.kernel.projections import Projector
-from services.kernel.schema import SchemaBehind, await_schema
+from services.kernel.schema import SchemaBehind, await_schema, make_schema
 from services.kernel.settings import BadSettings
 from services.kernel.witness_rows import REVISIONS
 from services.wallet.projection import WalletProjection
@@ -43,6 +43,10 @@ async def test_what_is_behind_is_told_and_what_is_ahead_is_enough(tmp_path: Path
     async with engine.begin() as connection:
         await connection.execute(stands, {"one": "of a later release"})
     await await_schema(engine, WALLET)
+    await make_schema(engine, WALLET)  # nor does a release that was rolled back touch them
+    async with engine.begin() as connection:
+        stood = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+    assert stood == "of a later release"
     await engine.dispose()
 
 
@@ -55,6 +59,24 @@ async def test_a_projection_waits_for_its_tables_and_makes_none(tmp_path: Path) 
     await migrations.upgrade(url, "wallet")
     assert await projector.caught_up(WAIT_S)
     await projector.close()
+
+
+@ON_BOTH
+async def test_a_start_after_a_rollback_knows_what_was_read(tmp_path: Path) -> None:
+    """The release that it was rolled back from has added to the witnesses' tables."""
+    url, alarms, log = url_of(tmp_path), Alarms(), OneLog(0)
+    engine = open_engine(url)
+    await migrations.upgrade_engine(engine, REVISIONS)
+    async with engine.begin() as connection:
+        await connection.execute(text("ALTER TABLE witnesses ADD COLUMN later INTEGER"))
+        await connection.execute(text("UPDATE alembic_version SET version_num = 'later'"))
+    await engine.dispose()
+    witness = DatabaseWitness(
+        url, "wallet", log, log.entries, alarm=alarms, on_broken=lambda _: None, schema=make_schema
+    )
+    assert await asyncio.wait_for(witness.remembered(), WAIT_S) == []
+    assert alarms == []
+    await witness.close()
 
 
 @ON_BOTH
