@@ -28,6 +28,7 @@ from services.kernel.log import Log, LogMessage, LogUnavailable
 from services.kernel.outcomes import Alarm, Outcomes, Submitted
 from services.kernel.reader import END_OF_ENTRY, SEGMENT, LogBroken, ReadEntry
 from services.kernel.recovery import AnyReplica, read_message
+from services.kernel.replica import BehaviourUnknown
 from services.kernel.room import Room
 from services.kernel.shells import Shell, Shells
 from services.kernel.snapshot import Snapshot, SnapshotSet
@@ -193,8 +194,8 @@ class Process:
         about = {"sequence": snapshot_set.sequence}
         try:
             await self.folding.recover(last, noted, self._feed)
-        except LogUnavailable:
-            raise
+        except (LogUnavailable, BehaviourUnknown):
+            raise  # no other start would help
         except Exception as error:  # noqa: BLE001 - a snapshot is a cache: without it, it is the log's
             self._alarm("snapshot_unusable", {**about, "why": f"{type(error).__name__}: {error}"})
             return False

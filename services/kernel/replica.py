@@ -157,7 +157,8 @@ class Replica(Generic[S]):
         if entry.events and entry.events[-1].behaviour > self.core.behaviour:
             raise BehaviourUnknown(
                 f"{self.core.service} decides by behaviours up to {self.core.behaviour}; "
-                f"{entry.events[-1].behaviour} is in force at entry {entry.sequence}"
+                f"{entry.events[-1].behaviour} is in force at entry {entry.sequence}: run a "
+                "release that knows it"
             )
         own = entry.service == self.core.service
         if own and not entry.is_input:

@@ -23,7 +23,15 @@ from sqlalchemy.engine import URL
 
 from services.cli.fleet import CELL, Fleet, connect, fleet
 from services.cli.replay import verify
-from services.cli.split import Child, LogServers, Replicas, SplitFleet, split_fleet, split_services
+from services.cli.split import (
+    NO_PROGRAMS,
+    Child,
+    LogServers,
+    Replicas,
+    SplitFleet,
+    split_fleet,
+    split_services,
+)
 from services.events import SERVICES, event_types
 from services.kernel.databases import open_engine, reading
 from services.kernel.embedded import Cluster
@@ -262,11 +270,14 @@ async def inside(data: Path) -> AsyncIterator[Inside]:
 
 
 @asynccontextmanager
-async def on_one_server(folder: Path, replicas: Replicas = 1) -> AsyncIterator[Running]:
-    """The fleet over one nats-server, ready; whatever ends is started again."""
+async def on_one_server(
+    folder: Path, replicas: Replicas = 1, programs: Mapping[str, Sequence[str]] = NO_PROGRAMS
+) -> AsyncIterator[Running]:
+    """The fleet over one nats-server, ready; whatever ends is started again. `programs`: what runs
+    in a process's place, by its name."""
     logs = folder / "logs"
     logs.mkdir(parents=True)
-    async with split_fleet(folder / "data", 0, replicas, logs=logs) as split:
+    async with split_fleet(folder / "data", 0, replicas, logs=logs, programs=programs) as split:
         running = Running(split, folder)
         await running.until_ready()
         try:

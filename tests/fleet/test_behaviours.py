@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from sabot.partner.v1 import partner_service_pb2 as partner
+from services.cli import fleet as fleets
+from services.cli.failures import in_one_line
+from services.cli.fleet import all_parts
 from services.cli.main import app
 from services.kernel import host
 from services.kernel.event import NEWEST_BEHAVIOUR
+from services.kernel.replica import BehaviourUnknown
+from services.kernel.settings import ServiceSettings
 from tests.fleet.clients import table_spec
 from tests.fleet.running import Inside, inside
 
@@ -19,6 +26,18 @@ from tests.fleet.running import Inside, inside
 async def sabot(*words: str) -> tuple[int, str]:
     done = await asyncio.to_thread(CliRunner().invoke, app, list(words))
     return done.exit_code, str(done.output)
+
+
+def older_parts(settings: ServiceSettings) -> Sequence[host.Parts]:
+    """The seven services of a release that knows the first behaviour alone."""
+    return [
+        dataclasses.replace(
+            part,
+            core=dataclasses.replace(part.core, behaviour=1),
+            observed=[dataclasses.replace(one, behaviour=1) for one in part.observed],
+        )
+        for part in all_parts(settings)
+    ]
 
 
 async def play(here: Inside, round_of: str = "t1") -> None:
@@ -55,3 +74,11 @@ async def test_an_older_cell_changes_its_behaviour_when_a_supervisor_says_so(
         assert (code, "cannot be activated" in " ".join(told.split())) == (1, True)
         await play(here)
         await here.ledger()
+    with monkeypatch.context() as before:
+        before.setattr(fleets, "all_parts", older_parts)
+        with pytest.raises(BehaviourUnknown) as unknown:
+            async with inside(tmp_path):
+                pass
+    (line,) = str(in_one_line(unknown.value)).splitlines()
+    assert f"by behaviours up to 1; {NEWEST_BEHAVIOUR} is in force at entry " in line
+    assert line.endswith(": run a release that knows it")
