@@ -22,6 +22,7 @@ from sabot.table.v1 import events_pb2 as tables
 from services.cli.odds_live import NotTold
 from services.cli.uuid7 import uuid7
 from services.games.currencies import EXPONENTS
+from services.kernel.call_again import CALL_AGAIN
 
 CALL_S = 20.0
 """For one call: a dry run of a round of ten thousand accounts takes some seconds."""
@@ -215,7 +216,7 @@ class Client:
 @asynccontextmanager
 async def client(address: str, token: str) -> AsyncIterator[Client]:
     """A client of the fleet at an address."""
-    async with grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(address, CALL_AGAIN) as channel:
         yield Client(channel, address, token)
 
 

@@ -15,6 +15,7 @@ from sabot.wallet.v1 import seamless_events_pb2 as seamless
 from sabot.wallet.v1 import wallet_operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_operator_service_pb2_grpc as operators_grpc
 from services.games.currencies import EXPONENTS
+from services.kernel.call_again import CALL_AGAIN
 
 
 class CallFailed(Exception):
@@ -60,8 +61,10 @@ def receivable_stub(channel: grpc.aio.Channel) -> Any:
 
 def _channel(address: str, roots: Path | None) -> grpc.aio.Channel:
     if roots is None:
-        return grpc.aio.insecure_channel(address)
-    return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots.read_bytes()))
+        return grpc.aio.insecure_channel(address, CALL_AGAIN)
+    return grpc.aio.secure_channel(
+        address, grpc.ssl_channel_credentials(roots.read_bytes()), CALL_AGAIN
+    )
 
 
 def told(one: operators.UnresolvedMovement) -> str:

@@ -12,6 +12,7 @@ import grpc
 from sabot.table.v1 import odds_service_pb2, odds_service_pb2_grpc
 from services.cli.odds import GAMES, OddsRefused
 from services.cli.secret_files import secret_in, sendable
+from services.kernel.call_again import CALL_AGAIN
 from services.odds.outcomes import BetOdds, Outcome
 
 WAIT_S = 10.0
@@ -51,7 +52,7 @@ async def live(game: str, shoe_id: str, address: str, token: str) -> Live:
     OddsRefused."""
     if game not in GAMES:
         raise OddsRefused(f"the games are {', '.join(GAMES)}")
-    async with grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(address, CALL_AGAIN) as channel:
         try:
             told = await odds_service_pb2_grpc.OddsServiceStub(channel).GetLiveOdds(
                 odds_service_pb2.GetLiveOddsRequest(shoe_id=shoe_id),

@@ -15,6 +15,7 @@ from services.cli.moments import written
 from services.cli.odds_live import NotTold
 from services.cli.readable import readable_message
 from services.events import event_types
+from services.kernel.call_again import CALL_AGAIN
 from services.kernel.entry import NotUnderstood, position_of, position_proto
 from services.kernel.event import Position
 
@@ -45,7 +46,7 @@ class Client:
             request.start_time.FromMicroseconds(since_us)
         if until_us is not None:
             request.end_time.FromMicroseconds(until_us)
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        async with grpc.aio.insecure_channel(self.address, CALL_AGAIN) as channel:
             stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
             while True:
                 try:
@@ -61,7 +62,7 @@ class Client:
     async def set_thresholds(self, thresholds: significant.Thresholds, reason: str) -> None:
         """From where on amounts are large. Raises NotTold."""
         request = audits.SetThresholdsRequest(thresholds=thresholds, reason=reason)
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        async with grpc.aio.insecure_channel(self.address, CALL_AGAIN) as channel:
             stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
             try:
                 await stub.SetThresholds(request, **self._options)
@@ -71,7 +72,7 @@ class Client:
     async def ask_attestation(self, reason: str) -> str:
         """Have every process attest; the position of the order. Raises NotTold."""
         request = audits.AskAttestationRequest(reason=reason)
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        async with grpc.aio.insecure_channel(self.address, CALL_AGAIN) as channel:
             stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
             try:
                 told = await stub.AskAttestation(request, **self._options)
@@ -84,7 +85,7 @@ class Client:
         """Let a recorded answer stand that does not follow; where the log says so. Raises
         NotTold."""
         request = audits.AcceptDifferenceRequest(position=position_proto(at), reason=reason)
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        async with grpc.aio.insecure_channel(self.address, CALL_AGAIN) as channel:
             stub: audits_grpc.AuditServiceAsyncStub = audits_grpc.AuditServiceStub(channel)
             try:
                 told = await stub.AcceptDifference(request, **self._options)

@@ -14,6 +14,7 @@ from sabot.table.v1 import operator_service_pb2_grpc
 from sabot.table.v1 import switch_pb2 as switches
 from services.cli.odds_live import NotTold
 from services.cli.uuid7 import uuid7
+from services.kernel.call_again import CALL_AGAIN
 from services.kernel.entry import position_of
 
 CALL_S = 20.0
@@ -124,5 +125,5 @@ class Client:
 @asynccontextmanager
 async def client(address: str, token: str) -> AsyncIterator[Client]:
     """A client of a running fleet."""
-    async with grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(address, CALL_AGAIN) as channel:
         yield Client(channel, address, token)

@@ -288,6 +288,10 @@ class _Method:
         finally:
             self._running.dec()
             self._finish(began, code, span)
+        if code is not grpc.StatusCode.OK:
+            # An answer, even an empty one, would go before the status, and no client's own retry
+            # policy takes a call for undone that was answered.
+            await context.abort(code, context.details(), context.trailing_metadata())
         return answer
 
     async def _serve_stream(self, raw: bytes, context: _Context) -> AsyncIterator[bytes]:

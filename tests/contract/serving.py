@@ -88,6 +88,7 @@ class Served:
     metrics: Metrics
     spans: InMemorySpanExporter
     tracing: Tracing
+    port: int
 
     async def call(
         self,
@@ -143,7 +144,7 @@ async def serving() -> AsyncIterator[Served]:
     port = server.listen("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield Served(server, partner, operator, wallet, channel, metrics, spans, tracing)
+        yield Served(server, partner, operator, wallet, channel, metrics, spans, tracing, port)
     await server.stop(0)
     tracing.close()
 

@@ -24,6 +24,7 @@ from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2_grpc as wallets_grpc
 from services.cli.uuid7 import uuid7
 from services.games.catalogue import baccarat_1
+from services.kernel.call_again import CALL_AGAIN
 
 T = TypeVar("T")
 
@@ -86,14 +87,18 @@ class Placed:
 
 
 class Servers:
-    """Channels to the replicas of a front door; a call goes to the next where one is away."""
+    """Channels to the replicas of a front door; a call goes to the next where one is away, and
+    where there is one alone, to that once more."""
 
-    def __init__(self, *addresses: str, credentials: grpc.ChannelCredentials | None = None) -> None:
-        """With credentials by TLS, else in plain text."""
+    def __init__(
+        self, *addresses: str, tls: grpc.ChannelCredentials | None = None, again: bool = True
+    ) -> None:
+        """Unless `again`, each call is sent once."""
+        options = CALL_AGAIN if again and len(addresses) == 1 else ()
         self._channels = [
-            grpc.aio.secure_channel(address, credentials)
-            if credentials is not None
-            else grpc.aio.insecure_channel(address)
+            grpc.aio.secure_channel(address, tls, options)
+            if tls is not None
+            else grpc.aio.insecure_channel(address, options)
             for address in addresses
         ]
         self._at = 0

@@ -19,6 +19,7 @@ from sabot.audit.v1 import events_pb2 as audit
 from sabot.log.v1 import events_pb2 as log
 from services.cli.main import app
 from services.kernel import attesting
+from services.kernel.call_again import CALL_AGAIN
 from services.kernel.tokens import add_token, made_caller, new_token
 from tests.fleet.clients import AGAIN_S, PATIENCE_S
 from tests.fleet.ledger import read_events
@@ -43,7 +44,7 @@ async def test_a_change_that_nobody_ordered_is_seen(
             return metrics.get_sample_value("sabot_alarms_total", labels) or 0.0
 
         stub: Any
-        async with grpc.aio.insecure_channel(running.fleet.address) as channel:
+        async with grpc.aio.insecure_channel(running.fleet.address, CALL_AGAIN) as channel:
             stub = audits_grpc.AuditServiceStub(channel)
             by = {
                 "metadata": (("authorization", f"Bearer {running.fleet.tokens['operator:ada']}"),),

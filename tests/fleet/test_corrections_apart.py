@@ -15,6 +15,7 @@ from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1.correction_events_pb2 import CorrectedOutcome
 from services.cli.correct import Client
 from services.cli.replay import verify
+from services.kernel.call_again import CALL_AGAIN
 from tests.fleet.clients import AGAIN_S, PATIENCE_S, table_spec
 from tests.fleet.running import Running, kill, on_one_server
 
@@ -24,7 +25,7 @@ BETS = (("player", 1_000), ("tie", 200))
 def client(running: Running, service: str, operator: str) -> tuple[grpc.aio.Channel, Client]:
     """An operator at the address of a service."""
     address = f"127.0.0.1:{running.fleet.child(service).port}"
-    channel = grpc.aio.insecure_channel(address)
+    channel = grpc.aio.insecure_channel(address, CALL_AGAIN)
     return channel, Client(channel, address, running.fleet.tokens[f"operator:{operator}"])
 
 

@@ -39,7 +39,8 @@ async def test_a_process_under_load_drains_on_sigterm(
             process = child.process
             assert process is not None
             direct = Partner(
-                Servers(f"127.0.0.1:{child.port}"), running.fleet.tokens["partner:north"]
+                Servers(f"127.0.0.1:{child.port}", again=False),
+                running.fleet.tokens["partner:north"],
             )
             watching = asyncio.create_task(watch_to_the_end(direct))
             healths = asyncio.create_task(health_to_the_end(child.port))

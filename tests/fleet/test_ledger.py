@@ -18,6 +18,7 @@ import pytest
 from sabot.wallet.v1 import ledger_service_pb2 as ledgers
 from sabot.wallet.v1 import ledger_service_pb2_grpc as ledgers_grpc
 from services.cli.fleet import fleet
+from services.kernel.call_again import CALL_AGAIN
 from services.wallet.domain import postings as postings_module
 from services.wallet.domain.postings import Kind
 from tests.fleet.clients import Servers, reason_of
@@ -171,7 +172,7 @@ def test_the_running_fleet_tells_the_same_by_calls(stopped: Path, tmp_path: Path
     async def main() -> None:
         async with fleet(data, port=0) as running:
             servers = Servers(running.address)
-            async with grpc.aio.insecure_channel(running.address) as channel:
+            async with grpc.aio.insecure_channel(running.address, CALL_AGAIN) as channel:
                 ledger = ledgers_grpc.LedgerServiceStub(channel)
                 tokens = running.tokens
                 assert "partner:north" in tokens

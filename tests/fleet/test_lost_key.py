@@ -17,6 +17,7 @@ from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import operator_service_pb2 as operators
 from services.cli.uuid7 import uuid7
 from services.kernel import host, telemetry
+from services.kernel.call_again import CALL_AGAIN
 from tests.fleet.clients import AGAIN_S, PATIENCE_S, Operator, table_spec
 from tests.fleet.running import NOT_SERVING, SERVING, Inside, inside, is_harmless
 
@@ -54,7 +55,7 @@ async def until(holds: Callable[[], Any]) -> None:
 async def until_health(running: Inside, part: str, wanted: int) -> None:
     """Wait until health says this of a part of the process."""
     request = health_pb2.HealthCheckRequest(service=part)
-    async with grpc.aio.insecure_channel(running.fleet.address) as channel:
+    async with grpc.aio.insecure_channel(running.fleet.address, CALL_AGAIN) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
         async with asyncio.timeout(PATIENCE_S):
             async for answer in stub.Watch(request):

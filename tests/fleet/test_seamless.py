@@ -26,6 +26,7 @@ from sabot.wallet.v1 import wallet_operator_service_pb2 as operators
 from sabot.wallet.v1 import wallet_operator_service_pb2_grpc as operators_grpc
 from services.cli.main import app
 from services.cli.uuid7 import uuid7
+from services.kernel.call_again import CALL_AGAIN
 from services.kernel.event import Event
 from services.kernel.host import clock_us
 from tests.fleet.clients import AGAIN_S, PATIENCE_S
@@ -50,7 +51,7 @@ class Orders:
     """An operator at the front door, which passes on what is the wallet's."""
 
     def __init__(self, running: Running) -> None:
-        self._channel = grpc.aio.insecure_channel(running.fleet.address)
+        self._channel = grpc.aio.insecure_channel(running.fleet.address, CALL_AGAIN)
         self._stub: Any = operators_grpc.WalletOperatorServiceStub(self._channel)
         token = running.fleet.tokens["operator:sam"]
         self._call = {"timeout": PATIENCE_S, "metadata": (("authorization", f"Bearer {token}"),)}

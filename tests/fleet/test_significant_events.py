@@ -21,6 +21,7 @@ from sabot.wallet.v1 import wallet_service_pb2 as wallets
 from sabot.wallet.v1 import wallet_service_pb2_grpc as wallets_grpc
 from services.cli.fleet import fleet
 from services.kernel import notices
+from services.kernel.call_again import CALL_AGAIN
 from tests.fleet.clients import AGAIN_S, PATIENCE_S
 from tests.fleet.stores import copied, play
 from tests.fleet.test_command import sabot
@@ -66,7 +67,7 @@ def test_what_is_significant_is_listed_as_it_stands_in_the_log(
             assert (found[-1]["event"], found[-1]["actor"]) == (
                 "sabot.audit.v1.ThresholdsSet", "operator:sam",
             )  # fmt: skip
-            async with grpc.aio.insecure_channel(address) as channel:
+            async with grpc.aio.insecure_channel(address, CALL_AGAIN) as channel:
                 await strangers_call(channel)
                 await a_console_tells(channel, tokens)
                 await an_operator_reads(channel, tokens["operator:vera"])

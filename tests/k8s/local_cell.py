@@ -360,7 +360,7 @@ class LocalCell:
         root = self.authority.cert_pem.bytes()
         made = Servers(
             *(f"{HOST}:{place['calls']}" for place in self.places["table"]),
-            credentials=grpc.ssl_channel_credentials(root),
+            tls=grpc.ssl_channel_credentials(root),
         )
         self.servers.append(made)
         return made
