@@ -1,6 +1,6 @@
 """For every test: a skip that tests/skips.md does not permit is a failure, what a fleet in this
-process logs is no output of a command that runs beside it, and Hypothesis has the same examples
-each time."""
+process logs is no output of a command that runs beside it, Hypothesis has the same examples each
+time, and nothing that a test started outlives the process that ran it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.orphans import end_with_this_process
+
 PERMITTED = re.findall(
     r"^- `([^`]+)`", Path(__file__).with_name("skips.md").read_text(), re.MULTILINE
 )
+
+end_with_this_process()
 
 # Whoever runs a command in this process puts files of its own in the place of stdout and stderr
 # while it runs, and structlog's default is stdout: a fleet beside it may log at any moment. pytest
