@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,8 +86,12 @@ class Desk:
         await patiently(lambda: stub.OpenTable(opening, **self._as(SUPERVISOR)))
         if self.seamless:
             await self._be_seamless()
+        await self.open_accounts(range(ACCOUNTS))
+
+    async def open_accounts(self, numbers: Iterable[int]) -> None:
+        """Open accounts and fund them, some at once."""
         gate = asyncio.Semaphore(AT_ONCE)
-        await asyncio.gather(*(self._fund(gate, number) for number in range(ACCOUNTS)))
+        await asyncio.gather(*(self._fund(gate, number) for number in numbers))
 
     async def open_round(self) -> str:
         """Open the next round; its id. The one before must be settled."""

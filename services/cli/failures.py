@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.certify.cases import NotReady
 from services.cli.acceptance import NotAcceptable
 from services.cli.backup import BackupRefused, RestoreCut
+from services.cli.bench_load import BenchFailed
 from services.cli.capsule_file import NotACapsule
 from services.cli.capsule_read import CapsuleRefused
 from services.cli.console_child import ConsoleNotStarted
@@ -50,6 +51,7 @@ EXPECTED = (
     BackupRefused,
     BadBooks,
     BadSettings,
+    BenchFailed,
     BehaviourUnknown,
     CallFailed,
     CapsuleRefused,

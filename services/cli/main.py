@@ -14,6 +14,7 @@ from services.cli import (
     attest_command,
     backup_command,
     behaviour_command,
+    capacity_command,
     certify_command,
     console_command,
     correct_command,
@@ -94,6 +95,7 @@ behaviour_command.register(app)
 switch_command.register(app)
 significant_command.register(app)
 attest_command.register(app)
+capacity_command.register(app)
 drill_command.register(app)
 
 

@@ -4,16 +4,19 @@ judged: a test machine has other things to do."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
 from sabot.partner.v1 import partner_service_pb2 as partners
 from services.cli.bench import CALLED, IN_FLIGHT, OTHERS, run_bench
 from services.cli.bench_echo import ANSWER
 from services.cli.bench_load import ACCOUNTS, DEPOSIT_MINOR, PARTNER, TABLE, bets_request, quantile
 from services.cli.bench_sql import MAX_BETS, Book, Refusal
+from services.cli.main import app
 
 ROUND = f"{TABLE}-1"
 
@@ -55,6 +58,31 @@ def test_everything_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_cannot_be_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_bench(as_json=True, only=["echo", "luck"]) == 2
     assert "luck cannot be measured" in capsys.readouterr().err
+
+
+def test_what_bets_cost_is_measured_and_is_what_the_guide_says(tmp_path: Path) -> None:
+    room, bets_a_day, bets_a_round = 1 << 30, 1_000_000, 10
+    plan = ("--bets-a-day", str(bets_a_day), "--bets-a-round", str(bets_a_round), "--room", "1")
+    folder = ("--folder", str(tmp_path / "capacity"))
+    done = CliRunner().invoke(app, ["capacity", "--quick", "--json", *plan, *folder])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    a_round, a_bet = told["log"]["a_round"], told["log"]["a_bet"]
+    assert told["bytes_a_day"] == pytest.approx(bets_a_day * (a_bet + a_round / bets_a_round))
+    assert told["days"] == pytest.approx(room / told["bytes_a_day"])
+    guide = (Path(__file__).parents[2] / "docs/capacity.md").read_text()
+    for what, found in (
+        ("log, a bet that comes alone", a_bet),
+        ("log, an account and its first deposit", told["log_an_account"]),
+        ("the server's folder", told["disk"]),
+    ):
+        said = re.search(rf"^\| {what} \| ([0-9.,]+)", guide, re.MULTILINE)
+        assert said is not None, what
+        assert found == pytest.approx(float(said[1].replace(",", "")), rel=0.25), what
+    assert 0 < told["log_together_a_bet"] < a_bet
+    assert told["database"]["a_bet"] > 0
+    assert list(told["memory_mib"]) == ["fleet"]
+    assert not list(tmp_path.iterdir()), "what was measured on is removed again"
 
 
 def test_quantiles() -> None:
