@@ -73,13 +73,13 @@ def measure_process(
         ready.set(process.ready)
         unanswered.set(process.oldest_unanswered_s)
         entry.set(process.position.sequence)
-        info = process.room.info
+        info = process.log_end.room.info
         if info is not None:
             used.set(info.bytes_used)
             most.set(info.bytes_max)
             lag_entries.set(max(0, info.last_sequence - process.position.sequence))
-        heard.set(process.heard_s)
-        clock.set(process.clock_off_s)
+        heard.set(process.log_end.heard_s)
+        clock.set(process.log_end.clock_off_s)
         for service, replica in process.folding.replicas.items():
             since = replica.unanswered_since
             waiting.labels(service).set(0.0 if since is None else max(0.0, now - since))

@@ -23,13 +23,12 @@ from services.kernel.edge import EdgeBusy, EdgeNotReady, LogIsFull, Outcome, Out
 from services.kernel.entry import EventTypes
 from services.kernel.event import Core, Event, Position
 from services.kernel.folding import Folding, Kept
-from services.kernel.freshness import Freshness
 from services.kernel.log import Log, LogMessage, LogUnavailable
+from services.kernel.log_end import LogEnd
 from services.kernel.outcomes import Alarm, Outcomes, Submitted
 from services.kernel.reader import END_OF_ENTRY, SEGMENT, LogBroken, ReadEntry
 from services.kernel.recovery import AnyReplica, read_message
 from services.kernel.replica import BehaviourUnknown
-from services.kernel.room import Room
 from services.kernel.shells import Shell, Shells
 from services.kernel.snapshot import Snapshot, SnapshotSet
 from services.kernel.tasks import Tasks
@@ -38,10 +37,6 @@ from services.kernel.telemetry_names import AlarmKind
 from services.kernel.traced import trace_entry
 from services.kernel.witness import Witness, Witnessed
 
-INFO_EVERY_S = 0.2
-"""How often the log's head is asked for."""
-CUT_AFTER_ANSWERS = 10
-"""So many answers in a row that know less than was read: the log was cut, the server is not new."""
 BUSY_AFTER_S = 1.0
 """An input that has waited so long for its answer, or a bet for its outcome, means overload."""
 DRAIN_LOOK_S = 0.01
@@ -87,7 +82,6 @@ class Process:
     ) -> None:
         self.log = log
         self._writer = writer
-        self._clock = clock
         self._alarm = alarm
         self._witness = witness
         self._listeners: list[EntryListener] = list(listeners)
@@ -97,6 +91,7 @@ class Process:
             alarm, {kind: name for core in cores for kind, name in core.alarms.items()}
         )
         self._callers = 0
+        self.log_end = LogEnd(log, alarm=alarm, clock=clock)
         self.read_counts: dict[tuple[str, bool], list[int]] = {}
         """Entries and events read since the start was over, by service and whether inputs."""
         self.folding = Folding(
@@ -126,7 +121,7 @@ class Process:
             shells,
             replica=self.replica,
             tell=self.tell,
-            may_act=lambda: not self._draining and self._freshness.fresh(self._now()),
+            may_act=lambda: not self._draining and not self.log_end.problem(),
             clock=clock,
             alarm=alarm,
             behaviour=self.behaviour_behind,
@@ -134,8 +129,6 @@ class Process:
         self._has_shells = bool(shells)
         self._followers: list[Callable[[list[Event]], None]] = []
         self._reached: list[tuple[Position, asyncio.Future[None]]] = []
-        self._freshness = Freshness()
-        self.room = Room()
         self._folded = 0
         self._draining = False
         self._live = False
@@ -158,7 +151,7 @@ class Process:
         self.stopped = asyncio.get_running_loop().create_future()
         own = self._witness.read() if self._witness else None
         noted = [*([own] if own else []), *remembered]
-        last = await self._last_sequence(max((one.sequence for one in noted), default=0))
+        last = await self.log_end.first(max((one.sequence for one in noted), default=0))
         for snapshot_set in (*snapshots, None):
             if await self._recovered(snapshot_set, last, noted):
                 break
@@ -166,21 +159,11 @@ class Process:
         self._note_witness()
         self._live = True
         self._tasks.spawn("read", self._read_loop())
-        self._tasks.spawn("info", self._info_loop())
+        self._tasks.spawn("info", self.log_end.watch(lambda: self._folded))
         for replica in self.folding.replicas.values():
             self.appending.start_answering(replica)
         if self._has_shells:
             self._tasks.spawn("shells", self._shells.run())
-
-    async def _last_sequence(self, noted: int) -> int:
-        """Where the log ends. A new leader may answer before it has caught up; a log that was cut
-        stays short of what was noted."""
-        for _ in range(CUT_AFTER_ANSWERS):
-            last = (await self.log.info(wait_s=5.0)).last_sequence
-            if last >= noted:
-                break
-            await asyncio.sleep(INFO_EVERY_S)
-        return last
 
     async def _recovered(
         self, snapshot_set: SnapshotSet | None, last: int, noted: Sequence[Witnessed]
@@ -240,20 +223,9 @@ class Process:
             return "stopped by a broken log"
         if self.weak:
             return f"the log is too weak: {self.weak[0]}"
-        now = self._now()
-        return self._freshness.problem(now) or self.appending.problem(now)
+        return self.log_end.problem() or self.appending.problem(self._now())
 
     # ---- the edge ------------------------------------------------------------------------------
-
-    @property
-    def heard_s(self) -> float:
-        """How old the log's last word on its end is up to which all is read, seconds; -1: none."""
-        return self._freshness.age_s(self._now())
-
-    @property
-    def clock_off_s(self) -> float:
-        """How far this machine's clock is ahead of the log server's, seconds."""
-        return self._freshness.clock_off_s
 
     @property
     def cell(self) -> str:
@@ -466,7 +438,7 @@ class Process:
             listener.feed(entry.sequence, entry.head, entry.events)
 
     def _after_batch(self) -> None:
-        self._freshness.read(self._folded)
+        self.log_end.read(self._folded)
         if self._reached:
             position = self.position
             for wanted, future in list(self._reached):
@@ -477,34 +449,6 @@ class Process:
         state = self.folding.reader.state
         if self._witness is not None and state.sequence:
             self._witness.write(state.sequence, state.head)
-
-    async def _info_loop(self) -> None:
-        shorter = 0
-        while True:
-            read_before = self._folded
-            asked_at = self._now()
-            try:
-                info = await self.log.info(wait_s=1.0)
-            except LogUnavailable:
-                pass
-            else:
-                if self.room.told(info):
-                    room = {"bytes_used": info.bytes_used, "bytes_max": info.bytes_max}
-                    self._alarm("log_nearly_full", room)
-                # A new leader may answer before it has caught up; a log that was cut stays short.
-                shorter = shorter + 1 if info.last_sequence < read_before else 0
-                if shorter >= CUT_AFTER_ANSWERS:
-                    raise LogBroken(
-                        info.last_sequence + 1,
-                        f"missing: entry {read_before} was read, the log ends at "
-                        f"{info.last_sequence}",
-                    )
-                # Its age counts from the asking: what was stored since then it may not know.
-                self._freshness.told(
-                    info.last_sequence, info.server_time_us, asked_at, self._clock()
-                )
-                self._freshness.read(self._folded)
-            await asyncio.sleep(INFO_EVERY_S)
 
     # ---- the end -------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from services.audit.sealer import Sealer
 from services.audit.snapshots import Snapshots
 from services.audit.tree_file import TreeFile
 from services.events import event_types
-from services.kernel import database_witness, host, new_log, process
+from services.kernel import database_witness, host, log_end, new_log
 from services.kernel.accepted import Acceptance, Accepted, read_accepted, write_accepted
 from services.kernel.edge import EdgeNotReady
 from services.kernel.log import LogMessage
@@ -140,7 +140,7 @@ async def test_a_new_pod_remembers_by_the_database(
         assert running.process.state("table").opened == ["one", "two"]
     assert alarms == []
 
-    monkeypatch.setattr(process, "INFO_EVERY_S", 0.01)
+    monkeypatch.setattr(log_end, "ASK_EVERY_S", 0.01)
     cut = f"read up to entry {store.last_sequence} before, the log ends at {short.last_sequence}"
     for number, (log, why) in enumerate(((short, cut), (other, "chain hash")), 3):
         with pytest.raises(LogBroken, match=why):

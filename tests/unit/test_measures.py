@@ -47,11 +47,9 @@ def test_a_process_tells_how_it_stands_to_the_log() -> None:
         ready=False,
         oldest_unanswered_s=1.5,
         position=Position(1, 42, 0),
-        room=room,
+        log_end=SimpleNamespace(room=room, heard_s=0.2, clock_off_s=-0.1),
         appending=appending,
         folding=SimpleNamespace(replicas={"wallet": replica}),
-        heard_s=0.2,
-        clock_off_s=-0.1,
         read_counts={},
     )
     projector: Any = SimpleNamespace(lag=7, error=None)

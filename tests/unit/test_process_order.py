@@ -12,8 +12,9 @@ from services.kernel.edge import OutcomeUnknown
 from services.kernel.event import Event
 from services.kernel.freshness import FRESH_S
 from services.kernel.log import LogInfo, LogUnavailable
+from services.kernel.log_end import ASK_EVERY_S
 from services.kernel.memory_log import MemoryLog, MemoryStore
-from services.kernel.process import INFO_EVERY_S, Process
+from services.kernel.process import Process
 from services.kernel.witness import MemoryWitness
 from services.simulator.virtual_time import run_virtual
 from tests.unit.test_process import clock, submit
@@ -135,7 +136,7 @@ def test_an_answer_is_as_old_as_its_question() -> None:
         await started(process)
         log.late_s = FRESH_S - 0.1
         while not log.mute:  # noqa: ASYNC110 - the next question comes by the clock
-            await asyncio.sleep(INFO_EVERY_S / 20)
+            await asyncio.sleep(ASK_EVERY_S / 20)
         await asyncio.sleep(log.late_s + 0.05)
         assert process.ready
         await asyncio.sleep(0.1)
