@@ -200,6 +200,9 @@ def change(work: Work, *roles: Role) -> Endpoint:
     return endpoint
 
 
+_LIVE_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
 def live(work: Live, *roles: Role, reads: str = "") -> Endpoint:
     """A stream of parts of a page, as server-sent events. It ends with the session. `reads`: as of
     a page, told once for each stream."""
@@ -207,9 +210,12 @@ def live(work: Live, *roles: Role, reads: str = "") -> Endpoint:
     async def endpoint(request: Request) -> Response:
         visit = visit_of(request)
         if visit.session is None or visit.session.locked:
-            return Response(status_code=204)  # which tells a browser not to come again
+            # A page that had no stream when its session ended hears of it now.
+            return Response(
+                event("locked", ""), media_type="text/event-stream", headers=_LIVE_HEADERS
+            )
         if roles and not visit.session.may(*roles):
-            return Response(status_code=204)
+            return Response(status_code=204)  # which tells a browser not to come again
         if visit.session.streams >= MOST_STREAMS:
             return Response(status_code=503)
         if reads:
@@ -217,7 +223,7 @@ def live(work: Live, *roles: Role, reads: str = "") -> Endpoint:
         return StreamingResponse(
             _events(visit, work),
             media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+            headers=_LIVE_HEADERS,
         )
 
     return endpoint

@@ -243,7 +243,9 @@ async def test_a_session_locks_and_opens_for_its_person_alone(place: Place) -> N
     for path in ("/capsules", "/rounds"):
         assert (await one.get(path)).headers["location"] == [f"/unlock?next={path}"]
     assert session.token == "", "it is wiped"
-    assert (await one.get("/rounds/live")).status == 204
+    for late in (one, place.browser()):
+        stream = await late.get("/rounds/live")
+        assert (stream.status, stream.text) == (200, "event: locked\ndata: \n\n")
     assert (await one.post("/unlock", {"password": OTHER, "next": "/"})).status == 401
     assert (await one.post("/unlock", {"password": PASSWORD, "next": "/"})).status == 303
     assert (await one.get("/capsules")).status == 200
