@@ -21,6 +21,7 @@ import pytest
 from playwright.sync_api import (
     Browser,
     ConsoleMessage,
+    Error,
     Page,
     Playwright,
     expect,
@@ -170,6 +171,9 @@ class Visitor:
         if message.type in {"error", "warning"}:
             self.complaints.append(f"{message.type}: {message.text} ({self.page.url})")
 
+    def note_error(self, error: Error) -> None:
+        self.complaints.append(f"script: {error}")
+
     def judge(self) -> None:
         left = [
             one
@@ -180,21 +184,23 @@ class Visitor:
 
 
 Visit = Callable[..., Any]
+Windows = dict[tuple[str, str, str, int, int], Page]
+"""Pages of a console that nobody looks at just now: by person, language, colours and size."""
 
 
 @pytest.fixture(scope="session")
-def known() -> dict[str, Any]:
-    """Cookies of whoever signed in before, by name."""
+def windows() -> Windows:
+    """Of whoever was here before."""
     return {}
 
 
 @pytest.fixture
-def visit(browser: Browser, demo: Demo, known: dict[str, Any]) -> Visit:
-    """Opens a browser of its own for somebody. `afresh`: with a session of its own too."""
-    return visiting(browser, demo, known)
+def visit(browser: Browser, demo: Demo, windows: Windows) -> Visit:
+    """Opens a browser for somebody. `afresh`: with a session of its own."""
+    return visiting(browser, demo, windows)
 
 
-def visiting(browser: Browser, demo: Demo, known: dict[str, Any]) -> Visit:
+def visiting(browser: Browser, demo: Demo, windows: Windows) -> Visit:
     """The same, of any console."""
 
     @contextmanager
@@ -207,31 +213,42 @@ def visiting(browser: Browser, demo: Demo, known: dict[str, Any]) -> Visit:
         *,
         afresh: bool = False,
     ) -> Iterator[Visitor]:
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="light" if scheme == "light" else "dark",
-            locale=language,
-            storage_state=None if afresh else known.get(name),
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
+        # A browser of one's own costs more than most of what is looked at in it: who comes again is
+        # still signed in.
+        key = (name, language, scheme, width, height)
+        page = windows.pop(key, None) if name and not afresh else None
+        first = page is None
+        if page is None:
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme="light" if scheme == "light" else "dark",
+                locale=language,
+            )
+            context.set_default_timeout(PATIENCE_MS)
+            page = context.new_page()
         visitor = Visitor(page, demo, name)
         page.on("console", visitor.note)
-        page.on("pageerror", lambda error: visitor.complaints.append(f"script: {error}"))
-        if name in known and not afresh:
-            visitor.open("/")
-        elif name:
-            visitor.open("/sign-in")
-            page.fill("input[name=name]", name)
-            page.fill("input[name=password]", demo.passwords[name])
-            page.click("button.main")
-            page.wait_for_url(demo.address + "/")
-            if not afresh:
-                known[name] = context.storage_state()
+        page.on("pageerror", visitor.note_error)
+        kept = False
         try:
+            if not first:
+                visitor.open("/")
+            if name and page.url != f"{demo.address}/":  # left alone for long, it locked itself
+                visitor.open("/sign-in")
+                page.fill("input[name=name]", name)
+                page.fill("input[name=password]", demo.passwords[name])
+                page.click("button.main")
+                page.wait_for_url(demo.address + "/")
             yield visitor
             visitor.judge()
+            kept = bool(name) and not afresh
         finally:
-            context.close()
+            page.remove_listener("console", visitor.note)
+            page.remove_listener("pageerror", visitor.note_error)
+            if kept:
+                page.goto("about:blank")  # what is live on it ends
+                windows[key] = page
+            else:
+                page.context.close()
 
     return opened
