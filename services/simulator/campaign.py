@@ -10,6 +10,7 @@ from functools import partial
 
 from sabot.limits.v1 import events_pb2 as limits
 from sabot.rules.v1 import events_pb2 as rules
+from sabot.shoe.v1 import events_pb2 as shoe
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as table
 from sabot.table.v1 import floor_events_pb2 as orders
@@ -167,7 +168,8 @@ def games_with(kind: str) -> Sequence[str]:
     for game, events in ALONE.items():
         if event in {one.__name__ for one in events}:
             return [game]
-    if event in {one.__name__ for one in FLOOR_GAPS} or kind in FLOOR_PATHS:
+    on_floor = {one.__name__ for one in (*FLOOR_GAPS, shoe.ShoeRanOut)}
+    if event in on_floor or kind in FLOOR_PATHS:
         return [f"{FLOOR}{name}" for name, often in FLOOR_GAMES.items() if often]
     return list(GAME_NUMBERS)
 

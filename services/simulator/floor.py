@@ -47,6 +47,8 @@ SEATED = rule_set_pb2.GAME_BLACKJACK
 TOSSES = (rule_set_pb2.GAME_ROULETTE, rule_set_pb2.GAME_SICBO)
 NOTICED = 0.6
 """Of misread outcomes, those for which somebody has the round suspended."""
+SPILLED = 0.01
+"""Of the cards of a shoe whose cut card nobody enters, those behind which nearly all of it falls."""
 FORESEEN = 0.6
 """Those for which that happens before they are told."""
 
@@ -353,6 +355,12 @@ class Floor:
         by_slip = self.rng.random() < 0.004 and not self.calm
         if not of.over and (by_slip or (out and not of.cut_told)):
             await self.telling.tell(self.telling.cut_card(of))
+        left = len(of.cards) - of.next - self.rng.choice((1, 2, 3))
+        if of.forgetful and not of.over and left > 0 and self.rng.random() < SPILLED:
+            # Nobody enters the cut card that went with them: the shoe runs out.
+            self._asked["shoe spilled"] += 1
+            reason = shoe.BURN_REASON_PROCEDURE
+            await self.telling.tell(self.telling.burn(of, reason, face_down=left))
 
     # ---- right behind an event -----------------------------------------------------------------
 
