@@ -48,7 +48,7 @@ TOSSES = (rule_set_pb2.GAME_ROULETTE, rule_set_pb2.GAME_SICBO)
 NOTICED = 0.6
 """Of misread outcomes, those for which somebody has the round suspended."""
 SPILLED = 0.01
-"""Of the cards of a shoe whose cut card nobody enters, those behind which nearly all of it falls."""
+"""Of the cards of a shoe whose cut card nobody enters, those behind which nearly all falls."""
 FORESEEN = 0.6
 """Those for which that happens before they are told."""
 
