@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 from sabot.log.v1 import events_pb2
@@ -34,6 +35,16 @@ MAX_REBUILDS = 3
 
 
 READ_OTHERWISE = "its chain hash is not the one that was read before"
+
+
+@dataclass(slots=True)
+class _Lost:
+    """An observer that found a difference while the log is being read at a start."""
+
+    found: Diverged
+    behind: list[ReadEntry] | None = field(default_factory=list[ReadEntry])
+    """What it has not read since; None: all up to the end of the log is taken as it stands."""
+
 
 Kept = Callable[[int], Iterable[SnapshotSet]]
 """The snapshots that are kept and stand before an entry, newest first."""
@@ -80,7 +91,9 @@ class Folding:
         self.differences: list[Diverged] = []
         """Answers that do not follow from the log, as the observers found."""
         self.difference_count = 0
-        self._observers_lost: dict[str, Diverged] = {}
+        self._observers_lost: dict[str, _Lost] = {}
+        self._read_anew = 0
+        """Entries that were read again to fold some service anew."""
         self._answers_given_up = 0
         self._rebuilds: dict[str, int] = {}
         self._snapshots_named: dict[tuple[str, int, bytes], None] = {}
@@ -187,6 +200,7 @@ class Folding:
         await self._hold_below(heads)
         no_heads: set[bytes] = set()
         self._observers_lost.clear()
+        most_anew = self._read_anew + last - self.reader.state.sequence
         window = Window(list(self.replicas.values()))
 
         def fed(entry: ReadEntry) -> None:
@@ -202,14 +216,18 @@ class Folding:
                     window.push(entry, _now())
                 except Diverged as diverged:
                     await self._rebuild_all(diverged, last, window)
+                if self._observers_lost:
+                    await self._go_on_behind(most_anew)
             await asyncio.sleep(0)
         try:
             window.drain(_now())
         except Diverged as diverged:
             await self._rebuild_all(diverged, last, window)
             window.drain(_now())
+        await self._go_on_behind(most_anew)
         for service, lost in list(self._observers_lost.items()):
-            await self._note_difference(service, lost, last)
+            await self._note_difference(service, lost.found, last)
+        self._observers_lost.clear()
 
     async def _hold_below(self, heads: Mapping[int, set[bytes]]) -> None:
         """Hold the log against what was read of it before the place where this begins: a snapshot
@@ -235,12 +253,34 @@ class Folding:
         self.observed = (entry.sequence, entry.head)
         self._hear_names(entry)
         for service, observer in self.observers.items():
-            if service in self._observers_lost:
+            lost = self._observers_lost.get(service)
+            if lost is not None:
+                if lost.behind is not None:
+                    lost.behind.append(entry)
                 continue
             try:
                 observer.read(entry, _now())
             except Diverged as diverged:
-                self._observers_lost[service] = diverged
+                self._observers_lost[service] = _Lost(diverged)
+
+    async def _go_on_behind(self, most_anew: int) -> None:
+        """Let observers that found a difference at a start go on behind it: there may be more. Not
+        where so much was read again for that already that a start would take twice as long: then
+        what is left of the log is taken as it stands."""
+        for service in list(self._observers_lost):
+            lost: _Lost | None = self._observers_lost.pop(service)
+            while lost is not None and lost.behind is not None:
+                at = lost.found.position.sequence
+                if self._read_anew > most_anew:
+                    lost.behind = None
+                    why = f"from entry {at} to the end nothing was decided again: it takes too long"
+                    self._alarm("audit_gave_up", {"service": service, "why": why})
+                    break
+                await self._note_difference(service, lost.found, at)
+                again = self.observers.get(service)
+                lost = _read_behind(again, lost.behind) if again is not None else None
+            if lost is not None:
+                self._observers_lost[service] = lost
 
     def _hear_names(self, entry: ReadEntry) -> None:
         for event in entry.events:
@@ -326,10 +366,12 @@ class Folding:
         if diverged.expected is not None:
             cause = min(cause, diverged.expected.cause.sequence)
         taken: Snapshot | None = None
+        self._read_anew += last
         if self._kept is not None:
             # Decoding a large state takes a second.
             taken = await asyncio.to_thread(self._newest_of, self._kept(cause), core)
         if taken is not None:
+            self._read_anew -= taken.sequence
             try:
                 return await self._rebuilt(core, last, taken)
             except (Diverged, LogBroken) as error:
@@ -367,6 +409,16 @@ class Folding:
         # A reader's state changes as it reads, and two begin here.
         state = deepcopy(taken.reader) if taken is not None else None
         return LogReader(self._log.cell, self._types, state, accepted=self._accepted)
+
+
+def _read_behind(observer: AnyReplica, entries: list[ReadEntry]) -> _Lost | None:
+    """Let an observer read on; where it finds a difference, that with what it has not read."""
+    for place, entry in enumerate(entries):
+        try:
+            observer.read(entry, _now())
+        except Diverged as diverged:
+            return _Lost(diverged, entries[place + 1 :])
+    return None
 
 
 def _now() -> float:
