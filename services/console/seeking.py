@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from services.kernel.embedded import stream_folder
 from services.kernel.entry import EventTypes, NotUnderstood, decode_entry
 from services.kernel.event import Event
 from services.kernel.log import Log, LogMessage, LogUnavailable
-from services.kernel.reader import ReadEntry
+from services.kernel.reader import LogBroken, ReadEntry
 from services.kernel.store_scan import StoreMissing, ranges_of_bytes
 
 BEHIND = 600
@@ -127,7 +128,9 @@ class Seeking:
         async for batch in _read(self._log, begin, until):
             for entry in glance.entries(batch):
                 for search in searches.values():
-                    search.take(entry)
+                    # Whoever reads the log says what nobody can read, unless that was accepted.
+                    with suppress(LogBroken):
+                        search.take(entry)
         for kind, search in searches.items():
             found[kind] |= {event.position: event for event in search.found()}
 

@@ -8,17 +8,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from sabot.log.v1 import entry_pb2
 from sabot.table.v1 import events_pb2 as tables
 from services.cli.find import KINDS, Sought, find
 from services.console import archive as archive_of
 from services.console import kept_file, seeking
 from services.console.archive import APART, Archive, near
 from services.console.history import FINE_MARKS, MARK_EVERY, History, Kept, Mark, thin
+from services.events import event_types
 from services.kernel.event import Event
 from services.kernel.log import AppendRefused, Log, LogInfo, LogMessage, LogUnavailable
+from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.reader import ReaderState
 from services.kernel.snapshot import StateCodec
 from tests.histories.history import load
@@ -232,6 +237,24 @@ def test_a_search_finds_what_a_search_of_the_whole_log_finds(tmp_path: Path) -> 
             assert (nobody.kind, nobody.events) == ("", [])
 
     asyncio.run(main())
+
+
+async def test_a_search_goes_on_over_what_nobody_can_read(tmp_path: Path) -> None:
+    store = MemoryStore("main", lambda: 0)
+    body = tables.PlaceBets(account_id="ann", table_id="t1").SerializeToString()
+    for counter, end in enumerate((b"", b"\xff", b""), 1):
+        event = entry_pb2.Event(type="sabot.table.v1.PlaceBets", body=body + end, time_us=1)
+        entry = entry_pb2.Entry(writer="w", counter=counter, events=[event])
+        store.store("sabot.main.table.in", entry.SerializeToString(), None)
+    history: Any = SimpleNamespace(
+        sequence=3,
+        sequence_at=lambda _time_us: 0,
+        time_before=lambda _sequence: (0, 0),
+        kept=SimpleNamespace(reader=SimpleNamespace(behaviour=1)),
+    )
+    seeking_it = seeking.Seeking(MemoryLog(store), event_types(), history, tmp_path, ENOUGH)
+    found = await seeking_it.find("ann", ["account"])
+    assert [event.position.sequence for event in found.events] == [1, 3]
 
 
 def test_what_is_only_a_part_of_ids_is_not_looked_for(
