@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,9 @@ def capacity(
     """What bets cost in bytes and memory, measured here, and how long a log lasts.
 
     A fleet of the command's own plays rounds of baccarat in a new folder, which is removed."""
+    for name, given in (("--bets-a-round", bets_a_round), ("--room", room)):
+        if not math.isfinite(given):
+            raise typer.BadParameter("a number is wanted", param_hint=name)
     if folder is not None and folder.exists():
         raise typer.BadParameter(f"{folder} is there already", param_hint="--folder")
     run(_capacity(bets_a_day, bets_a_round, room, folder, quick=quick, as_json=as_json))
@@ -54,18 +58,14 @@ async def _capacity(
     quick: bool,
     as_json: bool,
 ) -> None:
-    import tempfile
-
     from services.cli.capacity import Plan, lines, measure
+    from services.cli.new_folder import new_folder
     from services.kernel import telemetry
 
     telemetry.configure_logging(service="capacity", level="ERROR")
     plan = Plan(bets_a_day, bets_a_round, int(room * GIB))
-    beside = None if folder is None else folder.parent
-    if beside is not None:
-        beside.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="sabot-capacity-", dir=beside) as place:
-        found = await measure(Path(place), quick=quick)
+    with new_folder(folder, "capacity", keep=False) as place:
+        found = await measure(place, quick=quick)
     if as_json:
         dump({**found.told(), "bytes_a_day": found.a_day(plan), "days": found.days(plan)})
     else:

@@ -47,18 +47,18 @@ def drill(
 
 
 async def _drill(name: str, folder: Path | None, *, pending: bool, as_json: bool) -> int:
-    import tempfile
-
     from services.cli.drill import run_drill
     from services.cli.drill_failures import DRILLS
+    from services.cli.new_folder import new_folder
     from services.kernel import telemetry
 
     telemetry.configure_logging(service="drill", level="ERROR")
-    with tempfile.TemporaryDirectory(prefix="sabot-drill-") as temporary:
-        data = (folder or Path(temporary)) / "data"
-        data.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder, "drill", keep=True) as place:
         seen = await run_drill(
-            DRILLS[name], data, whole=not pending, say=(lambda _: None) if as_json else print
+            DRILLS[name],
+            place / "data",
+            whole=not pending,
+            say=(lambda _: None) if as_json else print,
         )
     if as_json:
         dump(

@@ -53,6 +53,11 @@ def usage() -> Iterator[tuple[str, ...]]:
         yield ("restore", "{text}", "--data", "{none}", "--key", at)
     yield ("drill", "nobody")
     yield ("drill", "service-paused", "--folder", "{folder}")
+    yield ("capacity", "--folder", "{folder}")
+    for number in ("nan", "inf", "0", "-1", "many"):
+        yield ("capacity", "--room", number)
+        yield ("capacity", "--bets-a-round", number)
+        yield ("capacity", "--bets-a-day", number)
     for time in TIMES:
         yield ("state", "wallet", *DATA, f"--at={time}")
         yield ("find", *DATA, "--round", "t1-1", "--from", time)
