@@ -27,6 +27,7 @@ PACKAGES = {
         "gateway.networking.k8s.io/v1/BackendTLSPolicy",
     ),
     "cloudnative-pg": ("postgresql.cnpg.io/v1/Cluster",),
+    "prometheus-operator": ("monitoring.coreos.com/v1/PodMonitor",),
 }
 """By package (`@kubernetes-models/…`), the kinds that are taken of it."""
 PLAIN = {"string": "string", "number": "number", "boolean": "boolean", "null": "null"}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from services.audit.domain.core import AuditState
 from services.audit.ledger_check import LedgerCheck
 from services.audit.returns import Returns
 from services.audit.sealer import Sealer
 from services.kernel.measures import Measure
 from services.kernel.process import Process
+from services.kernel.shared_snapshots import OUTCOMES, Outcome
 from services.kernel.telemetry import Metrics
 from services.kernel.telemetry_names import (
     AUDIT_DIFFERENCES,
     AUDIT_UNFOLLOWED,
     BOOKS_UNBALANCED,
     SEAL_AGE_SECONDS,
+    SNAPSHOTS_SHARED,
 )
 from services.wallet.domain.state import sums
 
@@ -48,10 +53,12 @@ def measure_audit(
     sealer: Sealer,
     check: LedgerCheck,
     returns: Returns,
+    shared: Mapping[Outcome, int],
     observed: int,
     metrics: Metrics,
 ) -> Measure:
-    """`observed`: how many services the audit decides again."""
+    """`shared`: what came of the snapshots that were due in the cell's bucket, counted. `observed`:
+    how many services the audit decides again."""
     differences = metrics.gauge(AUDIT_DIFFERENCES)
     unfollowed = metrics.gauge(AUDIT_UNFOLLOWED)
     unbalanced = metrics.gauge(BOOKS_UNBALANCED)
@@ -60,6 +67,10 @@ def measure_audit(
     age = SealAge(sealer)
     books_at_s = float("-inf")
     told = 0
+    sharings = metrics.counter(SNAPSHOTS_SHARED)
+    for outcome in OUTCOMES:
+        sharings.labels(outcome)
+    counted: Counter[str] = Counter()
 
     def measure(now: float) -> None:
         nonlocal books_at_s, told
@@ -73,6 +84,9 @@ def measure_audit(
                 "entries": check.found,
             }
             process.alarm("books_unbalanced", facts)
+        for outcome, times in shared.items():
+            sharings.labels(outcome).inc(times - counted[outcome])
+            counted[outcome] = times
         look_at_returns(now)
         differences.set(process.folding.difference_count)
         unfollowed.set(observed - len(process.folding.observers))

@@ -70,6 +70,6 @@ def parts(settings: ServiceSettings) -> Parts:
         notices=notices,
         background=[snapshots.run, checker.run, contesting.run],
         measure=lambda process, metrics: measure_audit(
-            process, sealer, check, returns, len(OBSERVED), metrics
+            process, sealer, check, returns, snapshots.outcomes, len(OBSERVED), metrics
         ),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -54,10 +56,19 @@ def plainly() -> Iterator[None]:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a verb's work; expected errors as `plainly` has them."""
+    """Run a verb's work; expected errors as `plainly` has them. SIGTERM ends it as Ctrl-C does: the
+    first process of a container is given no other way to end by it."""
     with plainly():
-        return asyncio.run(work)
+        return asyncio.run(_until_told_to_end(work))
     raise typer.Exit(WRONG)  # never reached: plainly ends otherwise
+
+
+async def _until_told_to_end(work: Coroutine[Any, Any, T]) -> T:
+    # Only a main thread hears signals. What ends in some other way says so itself, later.
+    if threading.current_thread() is threading.main_thread():
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    return await work
 
 
 def dump(what: Any) -> None:

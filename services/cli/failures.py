@@ -27,6 +27,7 @@ from services.cli.prove_checkpoint import CheckpointUnusable
 from services.cli.reconcile import BadBooks
 from services.cli.rule_change import RulesRefused
 from services.cli.secret_files import SecretUnusable
+from services.cli.snapshots import NotBuilt
 from services.cli.what_if import WhatIfRefused
 from services.console.people import BadPeopleFile
 from services.kernel.accepted import AcceptedDamaged
@@ -34,6 +35,7 @@ from services.kernel.embedded import FolderInUse, NoteDamaged
 from services.kernel.key_file import KeyFileUnusable
 from services.kernel.log import LogUnavailable
 from services.kernel.nats_process import ServerNotStarted
+from services.kernel.object_store import StoreAway
 from services.kernel.projections import ProjectionAhead
 from services.kernel.reader import LogBroken
 from services.kernel.replica import BehaviourUnknown, Diverged
@@ -69,6 +71,7 @@ EXPECTED = (
     NoLog,
     NoteDamaged,
     NotACapsule,
+    NotBuilt,
     NotAcceptable,
     NotReady,
     NotTold,
@@ -86,6 +89,7 @@ EXPECTED = (
     RulesRefused,
     SecretUnusable,
     ServerNotStarted,
+    StoreAway,
     StoreDamaged,
     StoreMissing,
     StoreNotTheLog,

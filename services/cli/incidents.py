@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-import signal
-import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -338,11 +335,6 @@ async def _prove(
     from services.kernel.build import BUILD
     from services.kernel.host import clock_us
 
-    # A scheduler that wants the processor back sends this: the checkpoint is left as by Ctrl-C.
-    # Only a main thread hears signals.
-    if threading.current_thread() is threading.main_thread():
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     async with AsyncExitStack() as stack:
         accepted: Mapping[int, bytes] = {}
         if cluster is not None:

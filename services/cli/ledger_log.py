@@ -12,8 +12,8 @@ from pathlib import Path
 from services.audit.ledger_check import LedgerCheck
 from services.events import event_types
 from services.kernel.event import Event, Position
-from services.kernel.host import events_of
 from services.kernel.log import Log
+from services.kernel.offered_snapshots import events_of
 from services.kernel.projections import END_OF_ENTRY, SEGMENT, Projector
 from services.wallet.books import AsOf, Books, as_of
 from services.wallet.ledger_queries import SqlLedgerQueries

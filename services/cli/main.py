@@ -29,6 +29,7 @@ from services.cli import (
     partner_money_command,
     rules_command,
     significant_command,
+    snapshots_command,
     switch_command,
 )
 from services.cli.commands import (
@@ -83,6 +84,7 @@ ledger_command.register(app)
 movements_command.register(app)
 partner_money_command.register(app)
 operating.register(app)
+snapshots_command.register(app)
 console_command.register(app)
 odds_command.register(app)
 export_command.register(app)

@@ -14,6 +14,8 @@ import typer
 from services.cli.commands import EXIT_CODES, RIGHT, WRONG, AsJson, dump, plainly, run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from services.cli.nats_watch import LogWatch
     from services.cli.streams import Plan, Servers
 
@@ -31,6 +33,10 @@ PasswordFile = Annotated[
 Replicas = Annotated[int, typer.Option(min=1, max=5, help="On so many servers.")]
 MaxBytes = Annotated[
     int | None, typer.Option("--max-bytes", min=1, help="Room for the log; else as it is.")
+]
+SnapshotBytes = Annotated[
+    int | None,
+    typer.Option("--snapshot-bytes", min=1, help="Room for snapshots; else as it is, or 2 GiB."),
 ]
 Create = Annotated[
     bool, typer.Option("--create", help="These servers have never held it: make the stream.")
@@ -185,22 +191,18 @@ def diff(
     password_file: PasswordFile = None,
     replicas: Replicas = 3,
     max_bytes: MaxBytes = None,
+    snapshot_bytes: SnapshotBytes = None,
     as_json: AsJson = False,
 ) -> None:
-    """How the stream differs from its definition; exit code 1 where it does."""
-    from services.cli.streams import What, planned
+    """How the stream, and the bucket of snapshots beside it, differ from their definitions; exit
+    code 1 where one does."""
+    from services.cli.streams import What
 
-    found = run(
-        planned(
-            _servers(nats_url, user, password_file),
-            cell,
-            replicas=replicas,
-            max_bytes=max_bytes,
-            may_create=False,
-        )
-    )
+    servers = _servers(nats_url, user, password_file)
+    found = run(_planned(servers, cell, replicas, max_bytes, snapshot_bytes, create=False))
     _show(found, as_json)
-    raise typer.Exit(RIGHT if found.what is What.NOTHING else WRONG)
+    differs = any(one.what is not What.NOTHING for one in found)
+    raise typer.Exit(WRONG if differs else RIGHT)
 
 
 def plan(
@@ -210,23 +212,15 @@ def plan(
     password_file: PasswordFile = None,
     replicas: Replicas = 3,
     max_bytes: MaxBytes = None,
+    snapshot_bytes: SnapshotBytes = None,
     create: Create = False,
     as_json: AsJson = False,
 ) -> None:
     """What `apply` would do; exit code 1 where it would refuse."""
-    from services.cli.streams import What, planned
-
-    found = run(
-        planned(
-            _servers(nats_url, user, password_file),
-            cell,
-            replicas=replicas,
-            max_bytes=max_bytes,
-            may_create=create,
-        )
-    )
+    servers = _servers(nats_url, user, password_file)
+    found = run(_planned(servers, cell, replicas, max_bytes, snapshot_bytes, create=create))
     _show(found, as_json)
-    raise typer.Exit(WRONG if found.what is What.REFUSE else RIGHT)
+    raise typer.Exit(_refused(found))
 
 
 def apply(
@@ -236,26 +230,68 @@ def apply(
     password_file: PasswordFile = None,
     replicas: Replicas = 3,
     max_bytes: MaxBytes = None,
+    snapshot_bytes: SnapshotBytes = None,
     create: Create = False,
     as_json: AsJson = False,
 ) -> None:
     """Make the stream, or change what may be changed: more replicas, more room, stricter flags.
 
-    Whatever could take away what is written is refused, and then nothing is done at all.
+    Whatever could take away what is written is refused, and then nothing is done at all. The bucket
+    of snapshots is a cache: it is made where it is not there, and made to be as it must be.
     """
-    from services.cli.streams import What, applied
-
-    found = run(
-        applied(
-            _servers(nats_url, user, password_file),
-            cell,
-            replicas=replicas,
-            max_bytes=max_bytes,
-            may_create=create,
-        )
-    )
+    servers = _servers(nats_url, user, password_file)
+    found = run(_applied(servers, cell, replicas, max_bytes, snapshot_bytes, create=create))
     _show(found, as_json)
-    raise typer.Exit(WRONG if found.what is What.REFUSE else RIGHT)
+    raise typer.Exit(_refused(found))
+
+
+async def _planned(
+    servers: Servers,
+    cell: str,
+    replicas: int,
+    max_bytes: int | None,
+    snapshot_bytes: int | None,
+    *,
+    create: bool,
+) -> tuple[Plan, ...]:
+    """Of the stream and of the bucket."""
+    from services.cli import streams
+
+    return (
+        await streams.planned(
+            servers, cell, replicas=replicas, max_bytes=max_bytes, may_create=create
+        ),
+        await streams.bucket_planned(servers, cell, replicas=replicas, max_bytes=snapshot_bytes),
+    )
+
+
+async def _applied(
+    servers: Servers,
+    cell: str,
+    replicas: int,
+    max_bytes: int | None,
+    snapshot_bytes: int | None,
+    *,
+    create: bool,
+) -> tuple[Plan, ...]:
+    """The bucket's after the stream's, where nothing stood in the way of that."""
+    from services.cli import streams
+
+    found = await streams.applied(
+        servers, cell, replicas=replicas, max_bytes=max_bytes, may_create=create
+    )
+    if found.what is streams.What.REFUSE:
+        return (found,)
+    bucket = await streams.bucket_applied(
+        servers, cell, replicas=replicas, max_bytes=snapshot_bytes
+    )
+    return found, bucket
+
+
+def _refused(found: Sequence[Plan]) -> int:
+    from services.cli.streams import What
+
+    return WRONG if any(one.what is What.REFUSE for one in found) else RIGHT
 
 
 def _servers(nats_url: str, user: str, password_file: Path | None) -> Servers:
@@ -264,11 +300,13 @@ def _servers(nats_url: str, user: str, password_file: Path | None) -> Servers:
     return Servers([url.strip() for url in nats_url.split(",")], user, password_file)
 
 
-def _show(found: Plan, as_json: bool) -> None:
+def _show(found: Sequence[Plan], as_json: bool) -> None:
     from services.cli import streams
 
     if as_json:
-        dump(streams.as_json(found))
+        log, *bucket = map(streams.as_json, found)
+        dump(log | ({"snapshots": bucket[0]} if bucket else {}))
         return
-    for line in streams.lines(found):
-        print(line)
+    for one in found:
+        for line in streams.lines(one):
+            print(line)

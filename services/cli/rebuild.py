@@ -10,8 +10,8 @@ from typing import Any
 
 from services.events import event_types
 from services.kernel.event import Position
-from services.kernel.host import events_of
 from services.kernel.log import Log
+from services.kernel.offered_snapshots import events_of
 from services.kernel.projection_places import projection_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import END_OF_ENTRY, SEGMENT, Projector

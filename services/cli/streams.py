@@ -1,5 +1,6 @@
 """The cell's stream on servers of one's own: what is wanted, what is there, and the way from one to
-the other. Nothing is ever done that could take away what is written."""
+the other. Nothing is ever done that could take away what is written. And the bucket of snapshots
+beside it, which is a cache."""
 
 from __future__ import annotations
 
@@ -16,9 +17,12 @@ from services.cli.secret_files import secret_in
 from services.kernel.log import LogUnavailable
 from services.kernel.nats_connection import Forbidden, NatsConnection, NotAnswered, NotSent
 from services.kernel.nats_users import MAKER
+from services.kernel.object_store import bucket_definition, bucket_stream
+from services.kernel.shared_snapshots import BUCKET_BYTES, snapshot_bucket
 from services.kernel.streams import (
+    create_stream,
     deviations,
-    find_stream,
+    find_named,
     require_stream,
     stream_definition,
     stream_name,
@@ -35,6 +39,9 @@ ASK_PAUSE_S = 0.1
 """Between questions."""
 
 UNLIMITED = -1
+
+FIXED = frozenset({"name", "retention", "storage", "sealed"})
+"""What JetStream changes of no stream that is there."""
 
 
 class What(Enum):
@@ -162,7 +169,7 @@ async def planned(
 ) -> Plan:
     """What would be done on these servers."""
     async with servers.connected() as connection:
-        config = await _found(connection, cell)
+        config = await _found(connection, stream_name(cell))
     return plan(config, cell, replicas=replicas, max_bytes=max_bytes, may_create=may_create)
 
 
@@ -172,7 +179,7 @@ async def applied(
     """Do what is to be done, and look whether the stream is now as it must be. Raises StreamUnfit
     where it is not, and LogUnavailable."""
     async with servers.connected() as connection:
-        config = await _found(connection, cell)
+        config = await _found(connection, stream_name(cell))
         found = plan(config, cell, replicas=replicas, max_bytes=max_bytes, may_create=may_create)
         if found.what is What.REFUSE:
             return found
@@ -189,14 +196,68 @@ async def applied(
     return found
 
 
-async def _found(connection: NatsConnection, cell: str) -> dict[str, Any]:
-    """The stream's configuration. A cluster that has no leader yet answers nothing at all, not even
+# ---- the bucket of snapshots -------------------------------------------------------------------
+
+
+def plan_bucket(
+    config: Mapping[str, Any], cell: str, *, replicas: int, max_bytes: int | None
+) -> Plan:
+    """What is to be done about the bucket of snapshots: it is a cache, so it is made where it is
+    not there, and whatever can be changed is. `max_bytes` None: as it is."""
+    room = config.get("max_bytes", UNLIMITED) if max_bytes is None else max_bytes
+    bucket = snapshot_bucket(cell)
+    wanted = bucket_definition(
+        bucket, replicas=replicas, max_bytes=room if room > 0 else BUCKET_BYTES
+    )
+    name = bucket_stream(bucket)
+    if not config:
+        return Plan(name, What.CREATE, ("the bucket of snapshots is made",), config=wanted)
+    told = {
+        key: f"{key} is {json.dumps(config.get(key))}, it must be {json.dumps(value)}"
+        for key, value in wanted.items()
+        if config.get(key, type(value)()) != value
+    }
+    if fixed := [words for key, words in told.items() if key in FIXED]:
+        return Plan(name, What.REFUSE, refused=(*fixed, "delete it: what it holds is made again"))
+    if told:
+        return Plan(name, What.UPDATE, tuple(told.values()), config={**config, **wanted})
+    return Plan(name, What.NOTHING)
+
+
+async def bucket_planned(
+    servers: Servers, cell: str, *, replicas: int, max_bytes: int | None
+) -> Plan:
+    """What would be done on these servers."""
+    async with servers.connected() as connection:
+        config = await _found(connection, bucket_stream(snapshot_bucket(cell)))
+    return plan_bucket(config, cell, replicas=replicas, max_bytes=max_bytes)
+
+
+async def bucket_applied(
+    servers: Servers, cell: str, *, replicas: int, max_bytes: int | None
+) -> Plan:
+    """Do what is to be done about the bucket. Raises LogUnavailable."""
+    async with servers.connected() as connection:
+        config = await _found(connection, bucket_stream(snapshot_bucket(cell)))
+        found = plan_bucket(config, cell, replicas=replicas, max_bytes=max_bytes)
+        if found.what is What.CREATE and found.config is not None:
+            await create_stream(connection, found.config, WAIT_S)
+        elif found.what is What.UPDATE and found.config is not None:
+            await _update(connection, found.config)
+    return found
+
+
+# ---- asking ------------------------------------------------------------------------------------
+
+
+async def _found(connection: NatsConnection, stream: str) -> dict[str, Any]:
+    """A stream's configuration. A cluster that has no leader yet answers nothing at all, not even
     later: it is asked again."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + WAIT_S
     while True:
         try:
-            return await find_stream(connection, cell, wait_s=ASK_WAIT_S)
+            return await find_named(connection, stream, wait_s=ASK_WAIT_S)
         except LogUnavailable:
             if loop.time() > deadline:
                 raise
@@ -209,10 +270,10 @@ async def _update(connection: NatsConnection, config: Mapping[str, Any]) -> None
             f"$JS.API.STREAM.UPDATE.{config['name']}", json.dumps(config).encode(), wait_s=WAIT_S
         )
     except (NotSent, NotAnswered, Forbidden) as error:
-        raise LogUnavailable(f"the log's stream: {error}") from error
+        raise LogUnavailable(f"the stream {config['name']}: {error}") from error
     problem = json.loads(reply.data).get("error")
     if problem is not None:
-        raise LogUnavailable(f"the log's stream: {problem.get('description')}")
+        raise LogUnavailable(f"the stream {config['name']}: {problem.get('description')}")
 
 
 def lines(found: Plan) -> list[str]:

@@ -7,9 +7,8 @@ one service (`python -m services.wallet`) or all of them (`sabot up`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,26 +26,27 @@ from services.kernel.call_witness import CallWitness
 from services.kernel.database_witness import DatabaseWitness
 from services.kernel.edge import NotTaken, OutcomeUnknown
 from services.kernel.entry import EventTypes
-from services.kernel.event import Core, Event
+from services.kernel.event import Core
 from services.kernel.grpc_server import CallerSource, Server, Watch, tls_credentials
 from services.kernel.health_port import HealthPort
 from services.kernel.log import Log
 from services.kernel.measures import Measure, measure_process
 from services.kernel.new_log import ACTIVATES, begin_anew, is_young
 from services.kernel.notices import Notices
+from services.kernel.offered_snapshots import Offered
 from services.kernel.outcomes import Alarm
 from services.kernel.process import EntryListener, Process
 from services.kernel.projection_places import projection_url, witness_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector, ReadEvents
-from services.kernel.reader import LogReader, ReaderState
-from services.kernel.recovery import entries_until
 from services.kernel.schema import schema_by
 from services.kernel.settings import ServiceSettings
+from services.kernel.shared_snapshots import SharedSnapshots
 from services.kernel.shells import Shell
-from services.kernel.snapshot import SnapshotFolder, SnapshotUnusable, reader_of
+from services.kernel.snapshot import SnapshotFolder
 from services.kernel.strength import AskServers, Strength
 from services.kernel.telemetry_names import (
+    LOG_READ,
     LOG_READING,
     SHELL_PROBLEMS,
 )
@@ -183,10 +183,11 @@ async def start(
     build: str,
     log_advice: str = "",
     probed: HealthPort | None = None,
+    snapshots: SharedSnapshots | None = None,
 ) -> Host:
     """Start services on a log. `name`: of this process, for its witness and in telemetry.
     `log_advice`: what an operator does about a log that takes no append. `probed`: is open already,
-    and follows whether calls are taken.
+    and follows whether calls are taken. `snapshots`: where the cell's processes share them.
 
     Raises LogBroken, LogUnavailable, ProjectionAhead, AcceptedDamaged, and RuntimeError where the
     port is taken."""
@@ -226,13 +227,14 @@ async def start(
     )
     process.follow(attesting.hear)
     witnessed = await _is_noted(log, witness.path.parent)
-    projectors = await _projectors(parts, name, process, log, types, settings, accepted, alarms)
+    offered = _offered(parts, process, snapshots, types, settings, accepted, alarms)
+    projectors = await _projectors(parts, name, process, offered.read, settings, alarms)
     listeners = [listener for part in parts for listener in part.listeners]
-    shared = _shared_witness(parts, process, log, types, settings, accepted, alarms)
+    shared = _shared_witness(parts, process, offered.read, settings, alarms)
     strength = Strength(preflight, alarms)
     process.weak = await strength.look()
     try:
-        remembered = await _read_log(process, types, listeners, shared, settings, accepted)
+        remembered = await _read_log(process, listeners, shared, settings, offered)
     except BaseException:
         await process.stop()
         for projector in projectors.values():
@@ -313,18 +315,16 @@ def _told_by(parts: Sequence[Parts]) -> tuple[Notices, list[Shell]]:
 
 async def _read_log(
     process: Process,
-    types: EventTypes,
     listeners: Sequence[CaughtUp],
     shared: DatabaseWitness | None,
     settings: ServiceSettings,
-    accepted: Accepted,
+    offered: Offered,
 ) -> Sequence[Witnessed] | None:
     """Read the log to its end; what was remembered of it in the database, None where that does not
     tell, or the log was new when it was asked. Raises LogBroken and LogUnavailable."""
     log = process.log
-    snapshots = SnapshotFolder(settings.data / "snapshots")
     for listener in listeners:
-        await listener.catch_up(events_of(log, types, accepted.entries, snapshots))
+        await listener.catch_up(offered.read)
         process.add_listener(listener)
     remembered: Sequence[Witnessed] | None = ()
     if shared is not None:
@@ -342,12 +342,21 @@ async def _read_log(
         if not stood and not remembered:
             remembered = None  # The log was new: nothing there to remember.
         process.add_listener(shared)
+    await offered.look()
     last = (await log.info(wait_s=PREFLIGHT_EVERY_S)).last_sequence
     telling = asyncio.create_task(_tell_reading(process, last))
+    began = asyncio.get_running_loop().time()
     try:
-        await process.start(snapshots.sets(), remembered or ())
+        await process.start(offered.sets(), remembered or ())
     finally:
         telling.cancel()
+    telemetry.logger().info(
+        LOG_READ,
+        began_from=process.started_from,
+        snapshot=offered.origin(process.started_from),
+        entry=process.position.sequence,
+        seconds=round(asyncio.get_running_loop().time() - began, 3),
+    )
     return remembered
 
 
@@ -397,19 +406,36 @@ async def _log_accepted(process: Process, data: Path, accepted: Accepted) -> Non
             write_accepted(data, accepted)
 
 
-async def _projectors(
+def _offered(
     parts: Sequence[Parts],
-    name: str,
     process: Process,
-    log: Log,
+    snapshots: SharedSnapshots | None,
     types: EventTypes,
     settings: ServiceSettings,
     accepted: Accepted,
     alarms: Alarms,
-) -> dict[str, Projector]:
-    read_events = events_of(
-        log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")
+) -> Offered:
+    """What the process may begin from. It is told where it may share its own."""
+    process.shared = snapshots
+    return Offered(
+        SnapshotFolder(settings.data / "snapshots"),
+        snapshots,
+        [core for part in parts for core in (part.core, *part.observed)],
+        log=process.log,
+        types=types,
+        accepted=accepted.entries,
+        alarm=alarms,
     )
+
+
+async def _projectors(
+    parts: Sequence[Parts],
+    name: str,
+    process: Process,
+    read_events: ReadEvents,
+    settings: ServiceSettings,
+    alarms: Alarms,
+) -> dict[str, Projector]:
     projectors: dict[str, Projector] = {}
     for part in parts:
         if part.projection is None:
@@ -431,10 +457,8 @@ async def _projectors(
 def _shared_witness(
     parts: Sequence[Parts],
     process: Process,
-    log: Log,
-    types: EventTypes,
+    read_events: ReadEvents,
     settings: ServiceSettings,
-    accepted: Accepted,
     alarms: Alarms,
 ) -> DatabaseWitness | None:
     """What remembers in the database how far this service has read; None without a database."""
@@ -444,8 +468,8 @@ def _shared_witness(
     return DatabaseWitness(
         url,
         parts[0].core.service if len(parts) == 1 else EVERY_SERVICE,
-        log,
-        events_of(log, types, accepted.entries, SnapshotFolder(settings.data / "snapshots")),
+        process.log,
+        read_events,
         alarm=alarms,
         on_broken=process.halt,
         schema=schema_by(settings.schema_by),
@@ -455,36 +479,6 @@ def _shared_witness(
 def _projection_stopped(alarms: Alarms, service: str, error: Exception) -> None:
     """Bets go on; what is asked of this projection is answered as unavailable."""
     alarms("projection_stopped", {"service": service, "why": str(error)})
-
-
-def events_of(
-    log: Log,
-    types: EventTypes,
-    accepted: Mapping[int, bytes] | None = None,
-    snapshots: SnapshotFolder | None = None,
-) -> Callable[[int], AsyncIterator[tuple[int, bytes, list[Event]]]]:
-    """A reader of the log's entries for projections. Log time and the chain of hashes come from the
-    log's beginning; a snapshot holds both, so that it need not be read from there each time.
-    `accepted`: see LogReader."""
-
-    async def read(after: int) -> AsyncIterator[tuple[int, bytes, list[Event]]]:
-        info = await log.info(wait_s=5.0)
-        state = _state_before(snapshots, after) if snapshots else None
-        reader = LogReader(log.cell, types, state, accepted=accepted)
-        async for entries in entries_until(log, reader, info.last_sequence):
-            for entry in entries:
-                if entry.sequence > after:
-                    yield entry.sequence, entry.head, entry.events
-            await asyncio.sleep(0)
-
-    return read
-
-
-def _state_before(snapshots: SnapshotFolder, sequence: int) -> ReaderState | None:
-    for taken in snapshots.older(before=sequence + 1):
-        with contextlib.suppress(SnapshotUnusable):
-            return reader_of(next(iter(taken.raw.values())))
-    return None
 
 
 async def _follow_readiness(process: Process, server: Server, metrics: telemetry.Metrics) -> None:

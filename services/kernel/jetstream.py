@@ -123,7 +123,7 @@ class JetStreamLog:
             raise AppendUnknown(str(error)) from error
         except (Forbidden, TooLarge) as error:
             raise AppendRefused(str(error)) from error
-        sequence, unclear = _stored(reply.data, self._stream)
+        sequence, unclear = stored_sequence(reply.data, self._stream)
         if sequence is None:
             left = deadline - asyncio.get_running_loop().time()
             await asyncio.sleep(max(0.0, min(REFUSAL_PAUSE_S, left)))
@@ -164,13 +164,13 @@ def parse_info(data: bytes) -> LogInfo:
     return LogInfo(
         first_sequence=max(1, state["first_seq"]),  # an empty stream says 0
         last_sequence=state["last_seq"],
-        server_time_us=_microseconds(answer["ts"]),
+        server_time_us=microseconds(answer["ts"]),
         bytes_used=state["bytes"],
         bytes_max=answer["config"]["max_bytes"],
     )
 
 
-def _stored(data: bytes, stream: str) -> tuple[int | None, str]:
+def stored_sequence(data: bytes, stream: str) -> tuple[int | None, str]:
     """The sequence that an acknowledgement names, or None and why it is unclear what happened.
 
     Raises FenceLost and AppendRefused.
@@ -199,7 +199,7 @@ def _stored(data: bytes, stream: str) -> tuple[int | None, str]:
     return None, f"{words} ({code})"
 
 
-def _microseconds(timestamp: str) -> int:
+def microseconds(timestamp: str) -> int:
     """A server's RFC 3339 time in UTC, of up to nine decimals, in microseconds since 1970."""
     whole, _, decimals = timestamp.rstrip("Z").partition(".")
     seconds = int(datetime.fromisoformat(whole + "+00:00").timestamp())

@@ -26,6 +26,7 @@ from services.kernel.telemetry_names import (
     PROJECTION_LAG,
     PROJECTION_STOPPED,
     READY,
+    START_ENTRY,
     UNANSWERED_SECONDS,
 )
 
@@ -40,6 +41,7 @@ def measure_process(
     ready = metrics.gauge(READY)
     unanswered = metrics.gauge(UNANSWERED_SECONDS)
     entry = metrics.gauge(LOG_ENTRY)
+    metrics.gauge(START_ENTRY).set(process.started_from)
     used = metrics.gauge(LOG_BYTES)
     most = metrics.gauge(LOG_BYTES_MAX)
     lag = metrics.gauge(PROJECTION_LAG)

@@ -11,8 +11,8 @@ the cores. The order of things in one process:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
 from google.protobuf.message import Message
@@ -29,6 +29,7 @@ from services.kernel.outcomes import Alarm, Outcomes, Submitted
 from services.kernel.reader import END_OF_ENTRY, SEGMENT, LogBroken, ReadEntry
 from services.kernel.recovery import AnyReplica, read_message
 from services.kernel.replica import BehaviourUnknown
+from services.kernel.shared_snapshots import SharedSnapshots
 from services.kernel.shells import Shell, Shells
 from services.kernel.snapshot import Snapshot, SnapshotSet
 from services.kernel.tasks import Tasks
@@ -132,6 +133,8 @@ class Process:
         self._folded = 0
         self._draining = False
         self._live = False
+        self.shared: SharedSnapshots | None = None
+        """Where the cell's processes share snapshots; None: nowhere. Set by the host."""
         self.weak: list[str] = []
         """Why the log may not be relied on, in words; empty where it may. Set by preflight."""
         self.stopped: asyncio.Future[BaseException] | None = None
@@ -140,7 +143,9 @@ class Process:
     # ---- life ----------------------------------------------------------------------------------
 
     async def start(
-        self, snapshots: Sequence[SnapshotSet] = (), remembered: Sequence[Witnessed] = ()
+        self,
+        snapshots: Sequence[SnapshotSet] | AsyncGenerator[SnapshotSet, None] = (),
+        remembered: Sequence[Witnessed] = (),
     ) -> None:
         """Fold the log to its head and begin to take part. The first of `snapshots` is the start
         that can be used: of every service here, of its schema, and named in the log. `remembered`:
@@ -152,9 +157,10 @@ class Process:
         own = self._witness.read() if self._witness else None
         noted = [*([own] if own else []), *remembered]
         last = await self.log_end.first(max((one.sequence for one in noted), default=0))
-        for snapshot_set in (*snapshots, None):
-            if await self._recovered(snapshot_set, last, noted):
-                break
+        async with aclosing(_offers(snapshots)) as offers:
+            async for snapshot_set in offers:
+                if await self._recovered(snapshot_set, last, noted):
+                    break
         self._folded = last
         self._note_witness()
         self._live = True
@@ -475,6 +481,20 @@ class Process:
     def _forsake(self, error: Exception) -> None:
         self._outcomes.forsake(error)
         self.appending.forsake(error)
+
+
+async def _offers(
+    snapshots: Sequence[SnapshotSet] | AsyncGenerator[SnapshotSet, None],
+) -> AsyncGenerator[SnapshotSet | None, None]:
+    """What a start may begin from, the log's beginning last."""
+    if isinstance(snapshots, Sequence):
+        for one in snapshots:
+            yield one
+    else:
+        async with aclosing(snapshots) as offered:
+            async for one in offered:
+                yield one
+    yield None
 
 
 def _give_up(future: asyncio.Future[Outcome]) -> None:

@@ -14,11 +14,13 @@ from services.kernel.entry import EventTypes
 from services.kernel.health_port import HealthPort, health_port
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import LogUnavailable
+from services.kernel.object_store import ObjectBucket
 from services.kernel.preflight import Preflight, check_log
 from services.kernel.projections import ProjectionAhead
 from services.kernel.reader import LogBroken
 from services.kernel.replica import BehaviourUnknown, Diverged
 from services.kernel.settings import BadSettings, ServiceSettings, load
+from services.kernel.shared_snapshots import SharedSnapshots, snapshot_bucket
 from services.kernel.tokens import BadTokenFile, Tokens
 from services.kernel.witness import WitnessDamaged
 
@@ -116,6 +118,7 @@ async def _serve(
             build=BUILD,
             log_advice=LOG_ADVICE,
             probed=probed,
+            snapshots=_shared(service, settings, log),
         )
         event_loop.at_signals(stop.set)
         stopped = loop.create_task(running.stopped())
@@ -127,6 +130,15 @@ async def _serve(
         return stopped.result() if stopped in done else None
     finally:
         await log.close()
+
+
+def _shared(service: str, settings: ServiceSettings, log: JetStreamLog) -> SharedSnapshots | None:
+    """Where the cell's processes share snapshots, if they do."""
+    if settings.snapshots == "folder":
+        return None
+    bucket = snapshot_bucket(settings.cell)
+    prefix = settings.nats_user or service
+    return SharedSnapshots(ObjectBucket(log.connection, bucket, consumer_prefix=prefix))
 
 
 async def _connect(service: str, settings: ServiceSettings) -> JetStreamLog:

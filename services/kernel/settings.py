@@ -54,6 +54,9 @@ class ServiceSettings(BaseSettings):
     """Where it passes calls about limits and protection on to."""
     data: Path = Path("data")
     """Folder of this process: projections, witness."""
+    snapshots: Annotated[Literal["folder", "bucket"], Field()] = "folder"
+    """Where snapshots are: in the data `folder` of each process alone, or also in the cell's
+    `bucket` on the log's servers, which `sabot streams apply` makes and every process reads."""
     database_url: Annotated[SecretStr, AfterValidator(_postgresql)] = SecretStr("")
     """Where projections are kept, `postgresql://user@host:port/database`; replicas of a service
     share its tables. Empty: a SQLite file for each in the data folder."""

@@ -119,14 +119,19 @@ def deviations(
 
 async def find_stream(connection: NatsConnection, cell: str, *, wait_s: float) -> dict[str, Any]:
     """The configuration of a cell's stream; empty if there is none. Raises LogUnavailable."""
-    answer = await _ask(connection, f"STREAM.INFO.{stream_name(cell)}", None, wait_s)
+    return await find_named(connection, stream_name(cell), wait_s=wait_s)
+
+
+async def find_named(connection: NatsConnection, stream: str, *, wait_s: float) -> dict[str, Any]:
+    """The configuration of any stream; empty if there is none. Raises LogUnavailable."""
+    answer = await _ask(connection, f"STREAM.INFO.{stream}", None, wait_s)
     error = answer.get("error")
     if error is None:
         config: dict[str, Any] = answer["config"]
         return config
     if error.get("err_code") == STREAM_NOT_FOUND:
         return {}
-    raise LogUnavailable(f"the log's stream: {error.get('description')}")
+    raise LogUnavailable(f"the stream {stream}: {error.get('description')}")
 
 
 async def require_stream(
@@ -149,7 +154,7 @@ async def require_stream(
     if not config:
         if not may_create:
             raise StreamMissing(f"the stream {stream_name(cell)} is gone")
-        config = await _create(
+        config = await create_stream(
             connection, stream_definition(cell, replicas=replicas, max_bytes=max_bytes), wait_s
         )
         created = True
@@ -159,9 +164,11 @@ async def require_stream(
     return created
 
 
-async def _create(
+async def create_stream(
     connection: NatsConnection, definition: Mapping[str, Any], wait_s: float
 ) -> dict[str, Any]:
+    """Make a stream; its configuration. A cluster that is not ready is asked again. Raises
+    LogUnavailable."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     while True:
@@ -172,7 +179,7 @@ async def _create(
             config: dict[str, Any] = answer["config"]
             return config
         if error.get("err_code") not in CLUSTER_NOT_READY or loop.time() >= deadline:
-            raise LogUnavailable(f"the log's stream: {error.get('description')}")
+            raise LogUnavailable(f"the stream {definition['name']}: {error.get('description')}")
         await asyncio.sleep(RETRY_PAUSE_S)
 
 

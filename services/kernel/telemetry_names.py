@@ -113,6 +113,19 @@ FENCE_LOSSES = Metric(
     ("service",),
 )
 
+START_ENTRY = Metric(
+    "gauge",
+    "sabot_start_entry",
+    "The entry at which the snapshot stood that the process began from; 0: it read all of the log.",
+)
+SNAPSHOTS_SHARED = Metric(
+    "counter",
+    "sabot_snapshots_shared",
+    "Sets of snapshots that were due in the cell's bucket, by what came of it: `stored`, `present` "
+    "(another replica's was there), `full`, `away` or `raced`.",
+    ("outcome",),
+)
+
 # Metrics of the audit
 AUDIT_DIFFERENCES = Metric(
     "gauge", "sabot_audit_differences", "Recorded answers that do not follow, since the start."
@@ -236,6 +249,10 @@ RPC_SLOW: Final = "rpc_slow"
 TOKENS_RELOADED: Final = "tokens_reloaded"
 TOKENS_NOT_RELOADED: Final = "tokens_not_reloaded"
 LOG_READING: Final = "log_reading"
+LOG_READ: Final = "log_read"
+SNAPSHOTS_AWAY: Final = "snapshots_away"
+SNAPSHOTS_NONE: Final = "snapshots_none"
+SNAPSHOT_NOT_SHARED: Final = "snapshot_not_shared"
 SERVER_STARTED: Final = "server_started"
 SERVER_DRAINING: Final = "server_draining"
 SERVER_STOPPED: Final = "server_stopped"

@@ -21,17 +21,26 @@ import nats
 import pytest
 import pytest_asyncio
 
+from services.cli.cores import CORES
 from services.cli.nats_config import SERVER_NAME, ServerPlace, config, write_secrets
 from services.cli.nats_watch import LogWatch
-from services.cli.streams import Servers, What, applied, planned
+from services.cli.streams import Servers, What, applied, bucket_applied, planned
 from services.events import SERVICES
 from services.kernel.held_ports import HOST, HeldPorts
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import AppendRefused
 from services.kernel.nats_connection import Forbidden, NatsConnection
 from services.kernel.nats_process import http_get, server_binary
-from services.kernel.nats_users import ADMIN, NatsUser, cluster_users, service_users
+from services.kernel.nats_users import ADMIN, SNAPSHOTS, NatsUser, cluster_users, service_users
+from services.kernel.object_store import ObjectBucket, bucket_stream, chunk_subject, meta_subject
 from services.kernel.preflight import check_log
+from services.kernel.shared_snapshots import (
+    SharedSnapshots,
+    snapshot_bucket,
+    snapshot_chunks,
+    snapshot_names,
+    snapshot_subjects,
+)
 from services.kernel.streams import find_stream, stream_name
 from services.kernel.telemetry_names import AlarmKind
 from tests.contract.places import PATIENCE_S, reading
@@ -40,6 +49,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CELL = "main"
 STREAM = stream_name(CELL)
+BUCKET = bucket_stream(snapshot_bucket(CELL))
 SIZE = 3
 DANGEROUS = [
     f"STREAM.DELETE.{STREAM}",
@@ -64,6 +74,12 @@ DANGEROUS = [
     f"CONSUMER.DURABLE.CREATE.{STREAM}.of-nobody",
     f"CONSUMER.PAUSE.{STREAM}.table_0",
     f"CONSUMER.LEADER.STEPDOWN.{STREAM}.table_0",
+    *(f"STREAM.{verb}.{BUCKET}" for verb in ("DELETE", "PURGE", "MSG.DELETE", "MSG.GET")),
+    *(f"STREAM.{verb}.{BUCKET}" for verb in ("SNAPSHOT", "RESTORE", "LEADER.STEPDOWN")),
+    f"DIRECT.GET.{BUCKET}",
+    f"CONSUMER.CREATE.{BUCKET}",
+    f"CONSUMER.CREATE.{BUCKET}.of-nobody",
+    f"CONSUMER.LIST.{BUCKET}",
 ]
 """What none of the cluster's users may ask of JetStream."""
 
@@ -181,6 +197,9 @@ async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Cell,
         running.servers, CELL, replicas=SIZE, max_bytes=10_000_000, may_create=True
     )
     assert made.what is What.CREATE
+    for what in (What.CREATE, What.NOTHING):
+        bucket = await bucket_applied(running.servers, CELL, replicas=SIZE, max_bytes=20_000_000)
+        assert (bucket.what, bucket.stream) == (what, BUCKET)
     yield running
     await running.stop()
 
@@ -237,13 +256,84 @@ async def test_nobody_may_delete_purge_read_aside_or_touch_a_foreign_consumer(
             f"CONSUMER.{verb}.{STREAM}.{foreign}_0"
             for verb in ("CREATE", "MSG.NEXT", "DELETE", "INFO")
         ),
-        *([] if user.makes_stream else [f"STREAM.UPDATE.{STREAM}", f"STREAM.CREATE.{STREAM}"]),
+        *(
+            f"CONSUMER.{verb}.{BUCKET}.{foreign}_0{of}"
+            for verb, of in (
+                ("CREATE", ""),
+                ("CREATE", f".{snapshot_chunks(CELL, foreign)}"),
+                ("MSG.NEXT", ""),
+                ("DELETE", ""),
+            )
+        ),
+        *(
+            []
+            if user.makes_stream
+            else [
+                f"STREAM.{verb}.{stream}"
+                for verb in ("UPDATE", "CREATE")
+                for stream in (STREAM, BUCKET)
+            ]
+        ),
     ]
     for what in asked:
         assert await refused(log.connection, f"$JS.API.{what}"), what
         await cell.alarmed("publish", user.name, f"$JS.API.{what}")
     assert await refused(log.connection, f"_INBOX_{foreign}.anything"), "a foreign inbox"
     await cell.alarmed("publish", user.name, f"_INBOX_{foreign}.anything")
+    await log.close()
+
+
+async def test_snapshots_are_written_by_two_and_each_service_reads_its_own(cell: Cell) -> None:
+    """Every pair of a user and a service, of writing and of reading."""
+    raw = b"a state" * 40_000
+    telling: list[str] = []
+    users = cluster_users(SERVICES)
+    writers = {user.name for user in users if user.writes_snapshots}
+    assert writers == {"audit", "snapshots"}
+    for user in sorted(users, key=lambda user: user.name not in writers):
+        log = await cell.log_of(user)
+        objects = ObjectBucket(log.connection, snapshot_bucket(CELL), consumer_prefix=user.name)
+        shared = SharedSnapshots(objects)
+        for core in CORES:
+            service = core.service
+            place = snapshot_names(service)[0]
+            if user.name in writers:
+                outcome = await shared.store(
+                    [core], 1, {service: raw}, "b", lambda _, why: telling.append(why)
+                )
+                assert outcome == "stored", telling
+            else:
+                for subject in (
+                    chunk_subject(snapshot_bucket(CELL), place),
+                    meta_subject(snapshot_bucket(CELL), place),
+                ):
+                    assert await refused(log.connection, subject)
+                    await cell.alarmed("publish", user.name, subject)
+            if user.name in writers or service in user.snapshots_of:
+                found = await shared.listed([service])
+                assert [await shared.load(one) for one in found] == [raw] * len(found)
+                assert found
+            else:
+                chunks = chunk_subject(snapshot_bucket(CELL), place)
+                for subject in (
+                    f"DIRECT.GET.{BUCKET}.{snapshot_subjects(CELL, service)[0]}",
+                    f"CONSUMER.CREATE.{BUCKET}.{user.name}_0.{chunks}",
+                ):
+                    assert await refused(log.connection, f"$JS.API.{subject}"), subject
+                    await cell.alarmed("publish", user.name, f"$JS.API.{subject}")
+        await log.close()
+
+
+async def test_who_builds_snapshots_names_them_and_appends_nothing_else(cell: Cell) -> None:
+    log = await cell.log_of(SNAPSHOTS)
+    assert await log.append(f"sabot.{CELL}.audit.in", b"1", expected=None, wait_s=PATIENCE_S) > 0
+    for service in SERVICES:
+        for kind in ("in", "out"):
+            subject = f"sabot.{CELL}.{service}.{kind}"
+            if (service, kind) != ("audit", "in"):
+                with pytest.raises(AppendRefused, match="may not publish"):
+                    await log.append(subject, b"1", expected=None, wait_s=PATIENCE_S)
+                await cell.alarmed("publish", SNAPSHOTS.name, subject)
     await log.close()
 
 

@@ -36,12 +36,12 @@ from services.events import SERVICES, event_types
 from services.kernel.databases import open_engine, reading
 from services.kernel.embedded import Cluster
 from services.kernel.entry import decode_entry
-from services.kernel.host import events_of
 from services.kernel.jetstream import JetStreamLog
 from services.kernel.log import Log
 from services.kernel.nats_connection import NatsConnection
 from services.kernel.nats_process import NatsProcess
 from services.kernel.nats_users import TOOLS
+from services.kernel.offered_snapshots import events_of
 from services.kernel.projection_places import projection_url, sqlite_url
 from services.kernel.projection_store import Projection
 from services.kernel.projections import Projector

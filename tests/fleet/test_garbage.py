@@ -51,6 +51,8 @@ def usage() -> Iterator[tuple[str, ...]]:
         yield ("verify-export", "{text}", "--key", at)
         yield ("capsule", "open", "{text}", "--key", at)
         yield ("restore", "{text}", "--data", "{none}", "--key", at)
+    for what in ("list", "build", "verify"):
+        yield ("snapshots", what, "money")
     yield ("drill", "nobody")
     yield ("drill", "service-paused", "--folder", "{folder}")
     yield ("capacity", "--folder", "{folder}")
@@ -141,6 +143,7 @@ def refused() -> Iterator[tuple[str, ...]]:
                 ("receivables", "policy", "acme", "receivable", "--reason", "x"),
                 ("partner-profile", "show", "acme"),
                 ("behaviour", "activate", "2"),
+                ("behaviour", "show"),
             ):
                 yield (*call, "--address", FAR, "--token-file", f"{{{file}}}")
             yield (

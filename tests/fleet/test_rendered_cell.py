@@ -37,8 +37,12 @@ async def rolled_under_load(folder: Path, rolled: Sequence[str]) -> None:
         crowd(cell, seed=11) as playing,
     ):
         await playing.rounds_go_on(1)
+        await a_release_s_snapshots_are_built(cell)
         for service in rolled:
             codes = await cell.roll(service)
+            for pod in cell.of(service):
+                assert cell.began(pod)["snapshot"] == "bucket", "its folder was empty"
+                assert cell.began(pod)["began_from"] > 0
             assert codes == [0, 0], f"{service} did not end in order: {codes}"
             await playing.north.more_bets_on(1, WITHIN_S)
         leader = await cell.leader()
@@ -53,6 +57,15 @@ async def rolled_under_load(folder: Path, rolled: Sequence[str]) -> None:
         await who_tries_at_the_log_what_it_may_not_is_told_of(cell)
         await the_nights_jobs_do_their_part(cell)
         await proven(cell, playing.partners)
+
+
+async def a_release_s_snapshots_are_built(cell: LocalCell) -> None:
+    """By the Job as it is rendered, from a log that the first pods read from its beginning."""
+    assert {cell.began(pod)["began_from"] for name in SERVICES for pod in cell.of(name)} == {0}
+    job = workload(cell.objects, "snapshots")
+    for told in ("built at entry", "nothing to build"):
+        assert await cell.job(job) == 0
+        assert told in (cell.folder / "snapshots.log").read_text()
 
 
 async def who_tries_at_the_log_what_it_may_not_is_told_of(cell: LocalCell) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from services.cli.commands import INTERRUPTED
 from services.kernel import event_loop
 from services.kernel.embedded import FolderLock
 from services.kernel.tokens import create_demo_tokens
@@ -111,6 +112,26 @@ async def test_a_service_that_waits_for_its_log_gives_up_at_sigterm(tmp_path: Pa
                     assert await loop.sock_recv(caller, 8) == b"CONNECT "
                     code, said = await terminated(process)  # and it is never told a word more
     assert (code, said) == (1, "")
+
+
+@pytest.mark.parametrize("verb", [["streams", "apply"], ["projections", "migrate"]], ids=" ".join)
+async def test_a_job_that_waits_for_a_server_gives_up_at_sigterm(verb: list[str]) -> None:
+    """As Ctrl-C, which a handler of its own takes: the first process of a container that has none
+    does not hear of it."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as server:
+        server.setblocking(False)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        asks = [] if verb[0] == "projections" else ["--nats-url", f"nats://{at}"]
+        database = {"SABOT_DATABASE_URL": f"postgresql://sabot@{at}/sabot"}
+        async with started("services.cli", *verb, *asks, **database) as process:
+            async with asyncio.timeout(PATIENCE_S):
+                caller, _ = await loop.sock_accept(server)
+                with caller:
+                    code, said = await terminated(process)
+    assert (code, said) == (INTERRUPTED, "")
 
 
 async def test_what_a_start_has_begun_is_undone_at_a_signal() -> None:

@@ -32,7 +32,7 @@ from services.kernel.nats_connection import ENCRYPTED
 from services.kernel.nats_process import LAUNCHER, http_get, server_binary
 from services.kernel.nats_users import cluster_users
 from services.kernel.streams import stream_name
-from services.kernel.telemetry_names import ALARM
+from services.kernel.telemetry_names import ALARM, LOG_READ
 from services.kernel.tokens import create_demo_tokens
 from tests.fleet.clients import PATIENCE_S, Operator, Partner, Servers
 from tests.fleet.running import is_harmless
@@ -342,6 +342,14 @@ class LocalCell:
         lines = (pod.folder / "watch.log").read_text().splitlines()
         facts = [json.loads(line) for line in lines if line.startswith("{")]
         return [fact for fact in facts if fact.get("kind") == "log_misused"]
+
+    def began(self, pod: Pod) -> dict[str, Any]:
+        """What a service said of where it began to read the log."""
+        for line in (pod.folder / "log").read_text().splitlines():
+            fact: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+            if fact.get("event") == LOG_READ:
+                return fact
+        raise AssertionError(f"{pod.name} has not read the log")
 
     def alarms(self) -> set[str]:
         """What kinds of alarms the services raised for which there must be a fault."""

@@ -23,6 +23,8 @@ RENDERED = (
     "new-cell",
     "overlays/dev/new-cell",
     "overlays/production/new-cell",
+    "tools",
+    "overlays/production/tools",
 )
 """What can be applied as it stands."""
 CELLS = ("base", "overlays/dev", "overlays/production")
@@ -236,8 +238,13 @@ def _scaler(objects: list[Object], one: Workload) -> Object | None:
 
 def selects(selector: Object | None, labels: dict[str, str]) -> bool:
     """Whether a label selector takes these labels. An empty one takes all."""
-    wanted = (selector or {}).get("matchLabels", {})
-    assert set(selector or {}) <= {"matchLabels"}
+    told = selector or {}
+    assert told.keys() <= {"matchLabels", "matchExpressions"}
+    wanted = told.get("matchLabels", {})
+    for one in told.get("matchExpressions", []):
+        assert one["operator"] == "In"
+        if labels.get(one["key"]) not in one["values"]:
+            return False
     return bool(wanted.items() <= labels.items())
 
 

@@ -9,9 +9,11 @@ import pytest
 
 from services.cli import nats_config
 from services.cli.prove import LEAVE_WITHIN_S
-from services.kernel.nats_users import ADMIN, BACKUP
+from services.kernel.nats_users import ADMIN, BACKUP, SNAPSHOTS
 from tests.k8s.manifests import (
+    CELLS,
     PRODUCTION,
+    ROOT,
     amount,
     of_kind,
     rendered,
@@ -21,6 +23,9 @@ from tests.k8s.manifests import (
     workloads,
 )
 from tests.k8s.told import NIGHTLY, parsed
+
+GUIDE = (ROOT / "docs" / "operations.md").read_text()
+"""The operator's."""
 
 
 def test_a_job_makes_the_tables_for_which_services_wait() -> None:
@@ -60,6 +65,40 @@ def test_jobs_apply_the_stream_s_definition_with_room_that_the_servers_have(
     volume = amount(claim["spec"]["resources"]["requests"]["storage"])
     store = nats_config.ServerPlace().file_store
     assert told["max_bytes"] <= 0.8 * min(volume, store), "room for the servers' own files"
+    assert told["max_bytes"] + told["snapshot_bytes"] <= 0.85 * min(volume, store)
+
+
+# ---- before a release --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", CELLS)
+def test_a_release_s_snapshots_are_built_by_a_job_where_services_look_for_them(folder: str) -> None:
+    objects = rendered(folder)
+    job = workload(objects, "snapshots")
+    told = parsed(job)
+    assert job.container["command"][3:] == ["snapshots", "build"]
+    assert (told["user"], told["again"]) == (SNAPSHOTS.name, False)
+    assert not told["services"], "of all"
+    assert job.secrets()["/run/secrets/nats"] == f"nats-{SNAPSHOTS.name}"
+    assert told["password_file"] == Path("/run/secrets/nats/password")
+    for one in services(objects):
+        assert one.env["SABOT_SNAPSHOTS"] == "bucket"
+        assert told["nats_url"] == one.env["SABOT_NATS_URL"]
+        assert told["cell"] == one.env["SABOT_CELL"]
+    audit = workload(objects, "audit").container["resources"]["limits"]["memory"]
+    assert job.container["resources"]["limits"]["memory"] == audit, "it folds what audit folds"
+
+
+def test_the_job_of_snapshots_can_be_applied_alone_before_a_release() -> None:
+    """As the guide says it: by its label, which nothing has that would roll."""
+    label = re.search(r"apply -k k8s/overlays/production -l (\S+)=(\S+)$", GUIDE, re.MULTILINE)
+    assert label is not None
+    applied = [
+        (one["kind"], one["metadata"]["name"])
+        for one in rendered(PRODUCTION)
+        if one["metadata"].get("labels", {}).get(label[1]) == label[2]
+    ]
+    assert sorted(applied) == [("Job", "snapshots"), ("ServiceAccount", "snapshots")]
 
 
 # ---- every night -------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_production_speaks_to_the_log_in_tls_alone() -> None:
             trusted = Path(one.env["SSL_CERT_FILE"])
             assert one.secrets()[str(trusted.parent)] == "nats-ca"
             assert "nats-tls" not in one.secrets().values(), "the servers' key is theirs"
-    assert callers == {*SERVICES, "console", "streams", "new-cell", *NIGHTLY}
+    assert callers == {*SERVICES, "console", "streams", "snapshots", "new-cell", *NIGHTLY}
     assert not any("SSL_CERT_FILE" in one.env for one in workloads(rendered("base")))
 
 

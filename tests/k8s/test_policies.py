@@ -100,7 +100,8 @@ def wanted(objects: list[Object], production: bool) -> set[tuple[str, str, Door]
         return source, target, Door(of[target][port])
 
     edges = {edge(service, "nats", port) for service in SERVICES for port in ("client", "monitor")}
-    edges |= {edge("streams", "nats", "client"), edge("nats", "nats", "route")}
+    edges |= {edge(job, "nats", "client") for job in ("streams", "snapshots")}
+    edges.add(edge("nats", "nats", "route"))
     edges |= {edge("table", "wallet", "calls"), edge("table", "limits", "calls")}
     edges.add(edge("gateway", "table", "calls"))
     edges.add(("wallet", "a partner", Door(443)))

@@ -83,7 +83,7 @@ def test_an_alarm_and_the_report_name_the_first(
     sealer = Sealer.__new__(Sealer)
     sealer.worth, sealer.problems = 0, {}
     measure = measure_audit(
-        process, sealer, check, Returns(tmp_path / "returns.json"), 0, Metrics()
+        process, sealer, check, Returns(tmp_path / "returns.json"), {}, 0, Metrics()
     )
     for now in (0.0, 1.0):
         measure(now)

@@ -44,6 +44,7 @@ def test_a_process_tells_how_it_stands_to_the_log() -> None:
     appending: Any = SimpleNamespace(fence_losses={}, unknown={}, on_stored=None)
     replica = SimpleNamespace(unanswered_since=None)
     process: Any = SimpleNamespace(
+        started_from=5,
         ready=False,
         oldest_unanswered_s=1.5,
         position=Position(1, 42, 0),
@@ -145,10 +146,11 @@ def test_the_audit_tells_differences_and_books_that_do_not_sum_to_zero(tmp_path:
     )
     metrics = Metrics()
     check, returns = LedgerCheck(), Returns(tmp_path / "returns.json")
-    measure = measure_audit(process, sealer(1), check, returns, 1, metrics)
+    measure = measure_audit(process, sealer(1), check, returns, {"stored": 2}, 1, metrics)
     measure(0.0)
     assert value(metrics, "sabot_audit_unfollowed") == 0
     assert value(metrics, "sabot_books_unbalanced") == 0
+    assert value(metrics, "sabot_snapshots_shared_total", outcome="stored") == 2
     state.ledgers["house", "acme", "EUR"] = 5
     process.folding.difference_count = 2
     measure(BOOKS_EVERY_S - 1)
