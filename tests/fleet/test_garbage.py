@@ -30,8 +30,9 @@ FAR = "127.0.0.1:1"
 
 DATA = ("--data", "{data}")
 NOTHING_TO_TAKE = {
-    "bench", "demo", "keys", "nats config", "nats secrets", "nats watch", "projections migrate",
-    "rng-report", "rules list", "simulate", "streams apply", "streams diff", "up",
+    "bench", "capacity", "demo", "keys", "nats config", "nats secrets", "nats watch",
+    "projections migrate", "rng-report", "rules list", "simulate", "streams apply",
+    "streams diff", "up",
 }  # fmt: skip
 """Verbs that take nothing, numbers, names out of a list, and places to write to."""
 
