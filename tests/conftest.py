@@ -4,6 +4,7 @@ time, and nothing that a test started outlives the process that ran it."""
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Generator
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import structlog
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.orphans import end_with_this_process
@@ -25,6 +28,9 @@ end_with_this_process()
 # while it runs, and structlog's default is stdout: a fleet beside it may log at any moment. pytest
 # shows what is written here with the test that fails.
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
+
+# typer's runner would build the command's whole tree of verbs anew at each call.
+typer.testing._get_command = functools.cache(typer.main.get_command)  # type: ignore[attr-defined]  # by its name there
 
 # The same examples in every run, so that whoever changes something else meets no failure that was
 # there before, and no judgement of how long this machine takes for them. Others are looked for by
