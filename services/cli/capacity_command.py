@@ -60,9 +60,7 @@ async def _capacity(
 ) -> None:
     from services.cli.capacity import Plan, lines, measure
     from services.cli.new_folder import new_folder
-    from services.kernel import telemetry
 
-    telemetry.configure_logging(service="capacity", level="ERROR")
     plan = Plan(bets_a_day, bets_a_round, int(room * GIB))
     with new_folder(folder, "capacity", keep=False) as place:
         found = await measure(place, quick=quick)
