@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+import structlog
 from typer.testing import CliRunner
 
 from sabot.partner.v1 import partner_service_pb2 as partners
@@ -64,8 +65,10 @@ def test_what_bets_cost_is_measured_and_is_what_the_guide_says(tmp_path: Path) -
     room, bets_a_day, bets_a_round = 1 << 30, 1_000_000, 10
     plan = ("--bets-a-day", str(bets_a_day), "--bets-a-round", str(bets_a_round), "--room", "1")
     folder = ("--folder", str(tmp_path / "capacity"))
+    logging_before = structlog.get_config()["logger_factory"]
     done = CliRunner().invoke(app, ["capacity", "--quick", "--json", *plan, *folder])
     assert done.exit_code == 0, done.output
+    assert structlog.get_config()["logger_factory"] is logging_before, "others log here as well"
     told = json.loads(done.output)
     a_round, a_bet = told["log"]["a_round"], told["log"]["a_bet"]
     assert told["bytes_a_day"] == pytest.approx(bets_a_day * (a_bet + a_round / bets_a_round))
