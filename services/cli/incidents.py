@@ -208,9 +208,7 @@ def what_if(
     closing: Annotated[
         str, typer.Option(metavar="POSITION", help="Betting closes behind this event.")
     ] = "",
-    spin: Annotated[
-        int | None, typer.Option(min=0, max=37, help="What the wheel shows; 37 is 00.")
-    ] = None,
+    spin: Annotated[int | None, typer.Option(min=0, max=36, help="What the wheel shows.")] = None,
     dice: Annotated[str, typer.Option(metavar="A,B,C", help="What the dice show.")] = "",
     as_json: AsJson = False,
 ) -> None:
