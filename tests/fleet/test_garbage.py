@@ -30,7 +30,7 @@ FAR = "127.0.0.1:1"
 
 DATA = ("--data", "{data}")
 NOTHING_TO_TAKE = {
-    "bench", "capacity", "demo", "keys", "nats config", "nats secrets", "nats watch",
+    "bench", "demo", "keys", "nats config", "nats secrets", "nats watch",
     "projections migrate", "rng-report", "rules list", "simulate", "streams apply",
     "streams diff", "up",
 }  # fmt: skip
