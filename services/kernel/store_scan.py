@@ -55,8 +55,9 @@ class StoreDamaged(Exception):
     """The store cannot be what was written. `sequence` is the first position that cannot be
     trusted, `why` says what is wrong with it, `block` names the file.
 
-    `torn`: the last block ends within a record, which is also what is left of an append that was
-    never acknowledged when the power went; whether that record counted, the witness knows.
+    `torn`: the last block ends within a record, or in zeros: a file system may have made the file
+    longer and not written into it yet. Both are also what is left of an append that was never
+    acknowledged when the power went; whether that record counted, the witness knows.
     """
 
     def __init__(self, sequence: int, why: str, block: str, *, torn: bool = False) -> None:
@@ -297,6 +298,8 @@ def _parse(data: bytes, offset: int) -> _Record:
         raise _Bad(f"the block ends within a record, after {left} bytes of it", torn=True)
     length, sequence, _, subject_length = HEAD.unpack_from(data, offset)
     size = length & ~HAS_HEADERS
+    if not size and not any(data[offset:]):
+        raise _Bad(f"the block ends in {left} zeros", torn=True)
     if not SHORTEST_RECORD + subject_length <= size <= LONGEST_RECORD:
         raise _Bad(f"no record is {size} bytes long")
     if size > left:

@@ -263,10 +263,33 @@ def test_an_append_that_was_never_acknowledged_may_be_torn(
         torn[4:12] = (last.sequence + 1).to_bytes(8, "little")
         last.block.write_bytes(whole + torn[:kept])
         assert sabot("replay", "--data", str(data), "--verify").exit_code == 0
+    goes_on(data)
+
+
+def goes_on(data: Path) -> None:
     play(data, 1)
     again = sabot("replay", "--data", str(data), "--verify")
     assert again.exit_code == 0
     assert again.stdout.splitlines()[-1].startswith(f"verified: {ROUNDS + 1} rounds")
+
+
+def test_a_file_that_the_power_left_longer_than_what_was_written_is_read(
+    stores: dict[str, Path], tmp_path: Path
+) -> None:
+    """Its end is zeros; within a block, or where the witness has read on, they are damage."""
+    data = copied(stores["killed"], tmp_path / "killed")
+    before, last = records(data)[-2:]
+    whole = last.block.read_bytes()
+    for end in (bytes(7), bytes(300), bytes(4096)):
+        last.block.write_bytes(whole + end)
+        assert sabot("replay", "--data", str(data), "--verify").exit_code == 0
+    zeros = bytes(before.size)
+    last.block.write_bytes(whole[: before.offset] + zeros + whole[before.offset + before.size :])
+    assert_refused(data, before.sequence)
+    last.block.write_bytes(whole[: last.offset] + bytes(last.size))
+    assert_refused(data, last.sequence)
+    last.block.write_bytes(whole + bytes(4096))
+    goes_on(data)
 
 
 @pytest.mark.parametrize("which", [-1, 30])
