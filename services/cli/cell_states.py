@@ -10,7 +10,9 @@ from typing import Any
 
 from services.cli.cores import CORES
 from services.cli.starts import reader_at, start_with
-from services.kernel.event import Core
+from services.events import event_types
+from services.kernel.entry import EventTypes, position_of
+from services.kernel.event import Core, Event, Position
 from services.kernel.log import Log
 from services.kernel.reader import LogReader
 from services.kernel.recovery import AnyReplica, Window, entries_until
@@ -101,3 +103,31 @@ async def fold(log: Log, states: CellStates, until: int, progress: Progress) -> 
 def core_states(replicas: Sequence[AnyReplica]) -> dict[str, object]:
     """What the cores keep, by service."""
     return {one.core.service: one.state.core for one in replicas}
+
+
+def pending_answers(replicas: Sequence[AnyReplica]) -> list[tuple[Event, bool]]:
+    """Answers that were decided before the states' place and stand behind it in the log, in order;
+    with each whether it ends an unfinished step."""
+    types = event_types()
+    found = [
+        (position_of(one.proto.cause), place, index, replica.core.service, one.proto)
+        for place, replica in enumerate(replicas)
+        for index, one in enumerate(replica.state.pending)
+    ]
+    found.sort(key=lambda one: one[:3])
+    return [(_answer(types, service, proto), proto.continues) for _, _, _, service, proto in found]
+
+
+def _answer(types: EventTypes, service: str, proto: Any) -> Event:
+    cause = position_of(proto.cause)
+    return Event(
+        Position(cause.segment, cause.sequence, cause.index),
+        service,
+        False,
+        types.decode(proto.type, proto.body),
+        cause,
+        proto.partner,
+        proto.actor,
+        proto.time_us,
+        1,
+    )

@@ -11,10 +11,12 @@ from sabot.wallet.v1 import events_pb2 as wallets
 from services.cli.describe import describe
 from services.cli.find import Columns
 from services.kernel.event import Event
-from services.wallet.domain.postings import OF_ACCOUNTS, postings
+from services.wallet.domain.postings import OF_ACCOUNTS, Kind, postings
 
 Key = tuple[str, str, str]
 """Partner, account (empty: the partner's house), currency."""
+AT_PARTNERS = frozenset({Kind.EXTERNAL, Kind.DUE})
+"""The kinds for what a partner keeps for an account of its own, or is to give it."""
 
 
 @dataclass(slots=True)
@@ -25,7 +27,7 @@ class Came:
     """Staked and not returned."""
     payout_minor: int = 0
     net_minor: int = 0
-    """What its ledger accounts changed by."""
+    """What it has more by it, here or at its partner's."""
 
 
 @dataclass(slots=True)
@@ -96,8 +98,10 @@ def outcome_of(events: Iterable[Event], round_id: str) -> Outcome:
             case _:
                 continue
         for leg in postings(body, event.partner):
-            own = leg.kind in OF_ACCOUNTS
-            key = (leg.partner, leg.account_id if own else "", leg.currency_code)
+            whose = leg.account_id if leg.kind in OF_ACCOUNTS else ""
+            if leg.kind in AT_PARTNERS:
+                whose = str(getattr(body, "account_id", ""))
+            key = (leg.partner, whose, leg.currency_code)
             _of(found, key).net_minor += leg.minor
     return found
 

@@ -2,7 +2,8 @@
 
 Nothing is written: the cores run over states in memory. Every input of the cell from the round's
 beginning to its end is given again, in order; cards, spins and dice come from the log, or from what
-was changed. A timer is asked of the states, since it names what set it.
+was changed. A timer is asked of the states, since it names what set it; what a partner's wallet
+said goes to the movement that has its place now.
 """
 
 from __future__ import annotations
@@ -21,18 +22,17 @@ from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import spec_pb2
 from sabot.table.v1.correction_events_pb2 import CorrectedOutcome
-from services.cli.cell_states import core_states, states_before
+from services.cli.cell_states import core_states, pending_answers, states_before
 from services.cli.correct import options_of
 from services.cli.incident_span import Span, Wanted, locate
 from services.cli.known_draws import CardUnknown, Draws, committed_to, draws_of
+from services.cli.known_replies import Replies, overdue_debit
 from services.cli.outcome import Difference, Outcome, differences, outcome_of
 from services.conformance.cell import CORES, Cell, DecisionFailed
-from services.events import event_types
 from services.games.blackjack import is_blackjack
-from services.kernel.entry import EventTypes, position_of
 from services.kernel.event import Event, Position
 from services.kernel.log import Log
-from services.kernel.recovery import AnyReplica, entries_until
+from services.kernel.recovery import entries_until
 from services.shoe.domain.wanted import CardsWanted, wanted
 from services.table.domain.timers import timers_wanted
 
@@ -110,7 +110,7 @@ async def what_if(
     last = (await log.info(wait_s=5.0)).last_sequence
     span = await locate(log, Wanted(round_id=round_id), last, data)
     states = await states_before(log, span.first, data, accepted, progress)
-    pending = _pending(states.replicas)
+    pending = pending_answers(states.replicas)
     recorded: list[Event] = []
     # What was decided before and recorded within it is part of both.
     async for entries in entries_until(log, states.reader, span.last):
@@ -148,33 +148,6 @@ def _proposal(round_id: str, was: Outcome, told: list[Event]) -> str:
     return f"sabot correct propose {round_id} {options} --reason misread --reference TEXT"
 
 
-def _pending(replicas: list[AnyReplica]) -> list[tuple[Event, bool]]:
-    """Answers that were decided before the round and stand in the log behind its beginning."""
-    types = event_types()
-    found = [
-        (position_of(one.proto.cause), place, index, replica.core.service, one.proto)
-        for place, replica in enumerate(replicas)
-        for index, one in enumerate(replica.state.pending)
-    ]
-    found.sort(key=lambda one: one[:3])
-    return [(_answer(types, service, proto), proto.continues) for _, _, _, service, proto in found]
-
-
-def _answer(types: EventTypes, service: str, proto: Any) -> Event:
-    cause = position_of(proto.cause)
-    return Event(
-        Position(cause.segment, cause.sequence, cause.index),
-        service,
-        False,
-        types.decode(proto.type, proto.body),
-        cause,
-        proto.partner,
-        proto.actor,
-        proto.time_us,
-        1,
-    )
-
-
 class _Again:
     """Plays the inputs of a span again."""
 
@@ -209,6 +182,7 @@ class _Again:
         cell.behaviour = recorded[0].behaviour
         cell.time_us = recorded[0].time_us
         self._requests = 0
+        self._replies = Replies(recorded)
 
     # ---- the course of it ----------------------------------------------------------------------
 
@@ -229,6 +203,7 @@ class _Again:
         if closing is not None:
             self._close(self._cell.time_us)
         self._end()
+        self.notes += self._replies.notes()
 
     def _prepare(self) -> None:
         """Put other cards, numbers and dice where they are drawn."""
@@ -306,6 +281,8 @@ class _Again:
             self._deal(table_id, once=True)
         else:
             given = self._timer(body) if _is_timer(body) else self._floor(body)
+            if given is not None:
+                given = self._replies.again(given, self._cell.states["wallet"].seamless)
             if given is not None:
                 self._take(
                     self._cell.tell(
@@ -432,6 +409,14 @@ class _Again:
                 break
             if self._deal(self._table_id):
                 continue
+            if debit := overdue_debit(self._cell.states["wallet"].seamless, self._round_id):
+                body, partner, due_us = debit
+                self._take(
+                    self._cell.tell(
+                        "wallet", body, partner=partner, actor="system:timers", at_us=due_us
+                    )
+                )
+                continue
             over = next(
                 (
                     one
@@ -455,6 +440,10 @@ class _Again:
 
     def _take(self, events: list[Event]) -> None:
         self.told += events
+        for body, partner, at_us in self._replies.follow(events):
+            self._take(
+                self._cell.tell("wallet", body, partner=partner, actor=OPERATOR, at_us=at_us)
+            )
 
     def _uuid(self) -> str:
         """A UUIDv7 of this moment of the log."""
