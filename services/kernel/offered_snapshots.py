@@ -116,7 +116,9 @@ class Offered:
         self._alarm = alarm
         self._there: list[Mapping[str, SharedSnapshot]] = []
         self._loaded: SnapshotSet | None = None
-        """The last one that was found right: projections and the start itself want the same."""
+        """The last one that was found right: projections and the start itself want the same. Not
+        kept behind the start: all states of a cell may be large."""
+        self._started = False
         self._origins: dict[int, Origin] = {}
         self.read = events_of(log, types, accepted, self.reader_before)
         """Reads the log's entries for projections, from the nearest snapshot on."""
@@ -158,7 +160,7 @@ class Offered:
                         self._origins[sequence] = "bucket"
                         yield shared
         finally:
-            self._loaded = None
+            self._loaded, self._started = None, True
 
     async def reader_before(self, sequence: int) -> ReaderState | None:
         """What a reader knows at the newest place up to an entry of which there is a snapshot;
@@ -198,7 +200,8 @@ class Offered:
         if not named:
             self._alarm("snapshot_unknown", about)
             return None
-        self._loaded = made
+        if not self._started:
+            self._loaded = made
         return made
 
     async def _load(self, parts: Mapping[str, SharedSnapshot]) -> dict[str, bytes]:

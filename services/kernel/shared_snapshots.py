@@ -148,12 +148,13 @@ def place_for(
     core: Core[Any], sequence: int, there: Sequence[SharedSnapshot]
 ) -> tuple[str, SharedSnapshot | None]:
     """Where a snapshot of a core that was taken at an entry is to go, and what stands there: an
-    empty place, else one of a log that went on otherwise (taken behind this entry), else the oldest
-    of this schema where it has its share, else the oldest of the others."""
+    empty place, else the oldest of the others. Before that one of this schema: one of a log that
+    went on otherwise (taken behind this entry), else its oldest where it has its share."""
     taken = {one.stored.name for one in there}
     free = [name for name in snapshot_names(core.service) if name not in taken]
     own = [one for one in there if one.fits(core)]
-    ahead = [one for one in there if one.sequence > sequence]
+    # Another release's may be newer: it goes on while one is built for the release to come.
+    ahead = [one for one in own if one.sequence > sequence]
     if ahead:
         old = ahead[0]
     elif len(own) >= KEPT_SHARED:

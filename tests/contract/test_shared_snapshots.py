@@ -188,6 +188,14 @@ async def test_the_newest_are_kept_and_nothing_grows(bucket: Bucket) -> None:
     }
     assert len(found) == 2 * KEPT_SHARED == len(snapshot_names("wallet"))
     assert await bucket.messages() == 2 * len(found)
+    for core, number in ((old, 10), (other, 9)):
+        assert await bucket.shared.store([core], number, {"wallet": b""}, "b", told_of(told)) == (
+            "stored"
+        )
+    assert {(one.schema, one.sequence) for one in await bucket.shared.listed(["wallet"])} == {
+        *((1, number) for number in (7, 8, 10)),
+        *((2, number) for number in (7, 8, 9)),
+    }, "what the release before took meanwhile is not the build's to replace"
     assert told == []
 
 
@@ -371,6 +379,9 @@ async def test_projections_read_on_from_a_snapshot_too(bucket: Bucket, tmp_path:
         later = {sequence: head async for sequence, head, _ in one.offered.read(made.sequence)}
         assert later
         assert later == {key: head for key, head in whole.items() if key > made.sequence}
+        assert await one.start() == made.sequence
+        assert await one.offered.reader_before(made.sequence) is not None
+        assert one.offered._loaded is None, "no states are held in memory from the start on"
 
 
 async def test_audit_shares_what_it_takes_and_another_s_is_enough(
