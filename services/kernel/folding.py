@@ -7,13 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from sabot.log.v1 import events_pb2
-from services.kernel.entry import EventTypes, first_head
+from services.kernel.entry import EventTypes
 from services.kernel.event import Core, InvariantViolated
 from services.kernel.log import Log
 from services.kernel.outcomes import Alarm
@@ -231,23 +230,22 @@ class Folding:
 
     async def _hold_below(self, heads: Mapping[int, set[bytes]]) -> None:
         """Hold the log against what was read of it before the place where this begins: a snapshot
-        says nothing of that. Raises LogBroken, where the snapshot is of another log too."""
+        says nothing of that. The chain goes on from the first note, and comes to another hash here
+        where that was not this log's. Raises LogBroken."""
         begins, head = self.reader.state.sequence, self.reader.state.head
         below = {sequence: seen for sequence, seen in heads.items() if sequence <= begins}
         if not below:
             return
-        after, known = 0, first_head(self._log.cell)
-        for one in self._kept(min(below) + 1) if self._kept is not None else ():
-            with suppress(SnapshotUnusable):
-                after, known = one.sequence, reader_of(next(iter(one.raw.values()))).head
-                break
-        if not below.get(after, {known}) <= {known}:
-            raise LogBroken(after, READ_OTHERWISE)
-        async for sequence, gives in heads_of(self._log, after, known, begins):
-            if sequence == begins and gives != head:
-                raise LogBroken(sequence, "the snapshot there is of another log")
+        first = min(below)
+        comes_to, *others = below[first]
+        if others:
+            raise LogBroken(first, READ_OTHERWISE)
+        async for sequence, gives in heads_of(self._log, first, comes_to, begins):
             if not below.get(sequence, {gives}) <= {gives}:
                 raise LogBroken(sequence, READ_OTHERWISE)
+            comes_to = gives
+        if comes_to != head:
+            raise LogBroken(begins, "what was read before does not lead to the snapshot there")
 
     def _observe_in_recovery(self, entry: ReadEntry) -> None:
         self.observed = (entry.sequence, entry.head)

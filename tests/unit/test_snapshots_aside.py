@@ -252,6 +252,10 @@ async def test_what_was_read_before_the_snapshot_is_held_against_the_log(tmp_pat
             told = rf"entry {one.sequence}: its chain hash is not the one that was read before"
             with pytest.raises(LogBroken, match=told):
                 await process_on(MemoryLog(store), cores, kept=kept).start(folder.sets(), forked)
+    log = Counting(store)
+    async with running(process_on(log, cores), folder.sets(), seen[-1:]):
+        behind = store.last_sequence - seen[-1].sequence
+        assert log.given <= 2 * behind < store.last_sequence, "nothing before what was noted"
 
 
 class Counting(MemoryLog):
