@@ -819,6 +819,9 @@ def check_file(path: str, keys: list[str], heads: list[str], checkpoint: str = C
         told = str(getattr(error, "strerror", None) or error)
         print(f"{path}: {told}", file=sys.stderr)
         return 1
+    if begun is not None:
+        # Nobody signs a checkpoint.
+        print(f"answers up to entry {begun.entries}: as the call found them that left {checkpoint}")
     print("\n".join(lines(found, trusted)))
     return 0 if found.right else 1
 

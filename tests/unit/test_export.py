@@ -293,9 +293,13 @@ def test_a_checkpoint_is_of_one_export_and_verifier(
     file, checkpoint = tmp_path / "file", tmp_path / "checkpoint"
     file.write_bytes(export.raw)
 
+    out = ""
+
     def check() -> tuple[int, str]:
+        nonlocal out
         code = verify_export.check_file(str(file), [], [], str(checkpoint))
-        return code, capsys.readouterr().err
+        out, err = capsys.readouterr()
+        return code, err
 
     whole, count = verify_export.next_head, 0
 
@@ -325,8 +329,11 @@ def test_a_checkpoint_is_of_one_export_and_verifier(
         assert checkpoint.exists(), "it is its owner's to remove"
     checkpoint.write_text(left)
     assert check() == (0, f"going on from {checkpoint}, which reaches to entry 39\n")
+    left_to_it = f"answers up to entry 39: as the call found them that left {checkpoint}\n"
+    assert out.startswith(left_to_it), "nobody signs a checkpoint"
     assert not checkpoint.exists()
     assert check() == (0, "")
+    assert left_to_it not in out
 
 
 @pytest.mark.parametrize(
