@@ -4,7 +4,7 @@
 |---|---|---|
 | another service's own | that service's inputs and answers | reads the cell and its own snapshots |
 | `audit` | as every service | reads the cell, reads and writes all snapshots |
-| `snapshots` | audit's inputs: they name snapshots | as audit |
+| `snapshots` | audit's inputs, all: they name snapshots | as audit |
 | `fleet` | every service's | reads the whole cell |
 | `tools` | nothing | reads the whole cell |
 | `console`, `prove`, `backup` | nothing | reads the whole cell |
@@ -13,7 +13,8 @@
 Reading means: asking how far the stream is, and consumers of one's own by a closed list of names.
 Snapshots are objects of a bucket, of a closed list of names too (see `shared_snapshots`).
 Everybody listens to an inbox of their own alone. Nobody may delete or purge a stream or a message,
-read another's consumer, or move a leader: what is not named here is refused by the server.
+read another's consumer, or move a leader: what is not named here is refused by the server. Who
+writes snapshots takes old ones away by a roll-up, in their bucket alone.
 """
 
 from __future__ import annotations
