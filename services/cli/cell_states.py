@@ -105,9 +105,9 @@ def core_states(replicas: Sequence[AnyReplica]) -> dict[str, object]:
     return {one.core.service: one.state.core for one in replicas}
 
 
-def pending_answers(replicas: Sequence[AnyReplica]) -> list[tuple[Event, bool]]:
+def pending_answers(replicas: Sequence[AnyReplica], behaviour: int) -> list[tuple[Event, bool]]:
     """Answers that were decided before the states' place and stand behind it in the log, in order;
-    with each whether it ends an unfinished step."""
+    with each whether it ends an unfinished step. `behaviour`: the one in force there."""
     types = event_types()
     found = [
         (position_of(one.proto.cause), place, index, replica.core.service, one.proto)
@@ -115,10 +115,13 @@ def pending_answers(replicas: Sequence[AnyReplica]) -> list[tuple[Event, bool]]:
         for index, one in enumerate(replica.state.pending)
     ]
     found.sort(key=lambda one: one[:3])
-    return [(_answer(types, service, proto), proto.continues) for _, _, _, service, proto in found]
+    return [
+        (_answer(types, service, proto, behaviour), proto.continues)
+        for _, _, _, service, proto in found
+    ]
 
 
-def _answer(types: EventTypes, service: str, proto: Any) -> Event:
+def _answer(types: EventTypes, service: str, proto: Any, behaviour: int) -> Event:
     cause = position_of(proto.cause)
     return Event(
         Position(cause.segment, cause.sequence, cause.index),
@@ -129,5 +132,5 @@ def _answer(types: EventTypes, service: str, proto: Any) -> Event:
         proto.partner,
         proto.actor,
         proto.time_us,
-        1,
+        behaviour,
     )

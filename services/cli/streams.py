@@ -42,6 +42,8 @@ UNLIMITED = -1
 
 FIXED = frozenset({"name", "retention", "storage", "sealed"})
 """What JetStream changes of no stream that is there."""
+KEPT_DENIED = frozenset({"deny_delete", "deny_purge"})
+"""What JetStream allows on no stream again where it was denied."""
 
 
 class What(Enum):
@@ -217,7 +219,8 @@ def plan_bucket(
         for key, value in wanted.items()
         if config.get(key, type(value)()) != value
     }
-    if fixed := [words for key, words in told.items() if key in FIXED]:
+    kept = FIXED | {key for key in KEPT_DENIED if config.get(key)}
+    if fixed := [words for key, words in told.items() if key in kept]:
         return Plan(name, What.REFUSE, refused=(*fixed, "delete it: what it holds is made again"))
     if told:
         return Plan(name, What.UPDATE, tuple(told.values()), config={**config, **wanted})

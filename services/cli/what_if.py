@@ -110,7 +110,7 @@ async def what_if(
     last = (await log.info(wait_s=5.0)).last_sequence
     span = await locate(log, Wanted(round_id=round_id), last, data)
     states = await states_before(log, span.first, data, accepted, progress)
-    pending = pending_answers(states.replicas)
+    pending = pending_answers(states.replicas, states.reader.state.behaviour)
     recorded: list[Event] = []
     # What was decided before and recorded within it is part of both.
     async for entries in entries_until(log, states.reader, span.last):

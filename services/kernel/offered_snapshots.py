@@ -36,8 +36,9 @@ from services.kernel.snapshot import (
 )
 from services.kernel.telemetry_names import SNAPSHOTS_AWAY, SNAPSHOTS_NONE
 
-NAMED_WITHIN = 20_000
-"""Entries behind a snapshot among which the log names it: it does within seconds."""
+NAMED_WITHIN = 200_000
+"""Entries behind a snapshot among which the log names it. It does within seconds, of a cell of tens
+of thousands of accounts within a minute: their states are encoded first."""
 INFO_WAIT_S = 5.0
 
 Origin = Literal["folder", "bucket", "none"]

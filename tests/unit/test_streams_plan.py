@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.cli.streams import SAFE, What, plan
+from services.cli.streams import SAFE, What, plan, plan_bucket
+from services.kernel.object_store import bucket_definition
+from services.kernel.shared_snapshots import snapshot_bucket
 from services.kernel.streams import stream_definition
 
 CELL = "main"
@@ -94,3 +96,28 @@ def test_room_may_only_grow(have: int, wanted: int | None, what: What) -> None:
 
 def test_every_setting_that_may_be_changed_is_one_of_the_definition() -> None:
     assert SAFE.keys() <= WANTED.keys()
+
+
+# ---- the bucket of snapshots -------------------------------------------------------------------
+
+BUCKET = bucket_definition(snapshot_bucket(CELL), replicas=3, max_bytes=10_000)
+
+
+@pytest.mark.parametrize(
+    ("have", "what"),
+    [
+        ({}, What.NOTHING),
+        ({"num_replicas": 1}, What.UPDATE),
+        ({"deny_delete": False}, What.UPDATE),
+        ({"storage": "memory"}, What.REFUSE),
+        ({"deny_purge": True}, What.REFUSE),
+    ],
+)
+def test_a_bucket_becomes_what_it_must_be_where_the_server_lets_it(
+    have: dict[str, Any], what: What
+) -> None:
+    found = plan_bucket({**BUCKET, **have}, CELL, replicas=3, max_bytes=10_000)
+    assert found.what is what
+    assert [words.split(" ")[0] for words in (*found.changes, *found.refused)][: len(have)] == [
+        *have
+    ]

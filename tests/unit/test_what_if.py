@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import pytest
 
+from sabot.log.v1 import entry_pb2
 from sabot.rules.v1 import events_pb2 as rules
 from sabot.shoe.v1 import events_pb2 as shoes
 from sabot.shoe.v1 import floor_events_pb2 as floor
 from sabot.table.v1 import events_pb2 as tables
 from sabot.table.v1 import spec_pb2
 from sabot.wallet.v1 import events_pb2 as wallets
+from services.cli.cell_states import pending_answers
+from services.cli.cores import CORES
 from services.cli.demo_games import every_table
 from services.cli.known_draws import CardUnknown
 from services.cli.outcome import difference_lines
@@ -24,6 +27,7 @@ from services.kernel.event import Event, Position
 from services.kernel.memory_log import MemoryLog, MemoryStore
 from services.kernel.reader import LogReader
 from services.kernel.recovery import entries_until
+from services.kernel.replica import Pending, Replica
 from services.simulator.virtual_time import run_virtual
 from tests.fleet.small_cell import SmallCell, memory_cell, spec
 from tests.playthroughs.test_blackjack import spec as seats
@@ -331,3 +335,18 @@ def test_another_number_on_the_floor() -> None:
     assert same.recorded.result == "number 5, red"
     other = asked(past, "f1-1", Change(number=17))
     assert would_be(other) == {"acme/ann": 7_000, "acme/": -7_000}
+
+
+def test_answers_on_their_way_go_by_the_behaviour_in_force() -> None:
+    core = next(one for one in CORES if one.service == "table")
+    replica = Replica(core, writer="states")
+    body = tables.RoundResumed(table_id="t1", round_id="t1-1")
+    proto = entry_pb2.Event(
+        type=str(body.DESCRIPTOR.full_name),
+        body=body.SerializeToString(),
+        cause=entry_pb2.Position(segment=1, sequence=7),
+    )
+    replica.state.pending.append(Pending(proto, b""))
+    ((answer, unfinished),) = pending_answers([replica], 2)
+    assert (answer.behaviour, answer.cause, answer.body) == (2, Position(1, 7, 0), body)
+    assert not unfinished
