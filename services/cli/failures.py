@@ -111,7 +111,10 @@ def in_one_line(error: BaseException) -> str | None:
     """What to tell of an expected error; None for any other."""
     if not isinstance(error, EXPECTED):
         return None
-    told = " ".join(str(error).split()) or type(error).__name__
+    words = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        words = f"{error.filename}: {error.strerror}"
+    told = " ".join(words.split()) or type(error).__name__
     if isinstance(error, DAMAGE):
         told = f"the log is damaged: {told}"
     return told

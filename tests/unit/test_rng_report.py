@@ -461,9 +461,10 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_drawn(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rng_report, "drawn", None)
-    done = report(option, tmp_path / "missing" / "file")
+    missing = tmp_path / "missing" / "file"
+    done = report(option, missing)
     assert done.exit_code == 1
-    assert done.stderr.startswith("sabot: [Errno 2] No such file")
+    assert done.stderr == f"sabot: {missing}: No such file or directory\n"
 
 
 def test_ranks_are_those_of_the_pack() -> None:
