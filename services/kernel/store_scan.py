@@ -56,8 +56,8 @@ class StoreDamaged(Exception):
     trusted, `why` says what is wrong with it, `block` names the file.
 
     `torn`: the last block ends within a record, or in zeros: a file system may have made the file
-    longer and not written into it yet. Both are also what is left of an append that was never
-    acknowledged when the power went; whether that record counted, the witness knows.
+    longer, and not have written into it yet, or not all. Both are also what is left of an append
+    that was never acknowledged when the power went; whether that record counted, the witness knows.
     """
 
     def __init__(self, sequence: int, why: str, block: str, *, torn: bool = False) -> None:
@@ -213,10 +213,11 @@ def _scan_block(
         raise StoreDamaged(last + 1, "the block is compressed", block.name)
     key = hashlib.sha256(f"{stream}-{int(block.stem)}".encode()).digest()
     checksum = HighwayHash(key)
-    offset = 0
+    offset, written = 0, len(data.rstrip(b"\0"))
     while offset < len(data):
         try:
             record = _parse(data, offset)
+            _check_written(offset + record.size, written)
             hashed = (
                 hash_after is not None
                 and record.number > hash_after
@@ -282,6 +283,13 @@ def _check(record: _Record, last: int, checksum: HighwayHash | None, numbers: by
         hashed = numbers + record.subject + record.headers + record.payload
         if checksum.digest(hashed) != record.hash:
             raise _Bad("the record does not fit its hash")
+
+
+def _check_written(end: int, written: int) -> None:
+    """Of a record that ends there the checksum stands before where the block is zeros to its end:
+    nothing is stored that has none."""
+    if end - HASH_BYTES >= written:
+        raise _Bad("the block ends in zeros, within a record", torn=True)
 
 
 def _entry(record: _Record, stream: str) -> LogMessage:

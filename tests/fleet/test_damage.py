@@ -280,15 +280,21 @@ def test_a_file_that_the_power_left_longer_than_what_was_written_is_read(
     data = copied(stores["killed"], tmp_path / "killed")
     before, last = records(data)[-2:]
     whole = last.block.read_bytes()
-    for end in (bytes(7), bytes(300), bytes(4096)):
+    begun = bytearray(whole[last.offset : last.offset + last.size])
+    begun[4:12] = (last.sequence + 1).to_bytes(8, "little")
+    half = bytes(begun[: last.size // 2]).ljust(last.size, b"\0")
+    for end in (bytes(7), bytes(300), bytes(4096), half, half + bytes(700)):
         last.block.write_bytes(whole + end)
-        assert sabot("replay", "--data", str(data), "--verify").exit_code == 0
+        done = sabot("replay", "--data", str(data), "--verify")
+        assert done.exit_code == 0, done.stderr
     zeros = bytes(before.size)
     last.block.write_bytes(whole[: before.offset] + zeros + whole[before.offset + before.size :])
     assert_refused(data, before.sequence)
     last.block.write_bytes(whole[: last.offset] + bytes(last.size))
     assert_refused(data, last.sequence)
-    last.block.write_bytes(whole + bytes(4096))
+    last.block.write_bytes(whole + half + whole[last.offset : last.offset + last.size])
+    assert_refused(data, last.sequence + 1)
+    last.block.write_bytes(whole + half + bytes(4096))
     goes_on(data)
 
 
