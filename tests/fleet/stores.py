@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -65,12 +67,13 @@ def play_and_kill(data: Path, rounds: int) -> None:
     )
     if process.stdout is None:
         raise RuntimeError("no output to read")
-    with process.stdout:
-        pid = process.stdout.readline().strip()
-        subprocess.run(["/bin/kill", "-STOP", str(process.pid)], check=True)
-        subprocess.run(["/bin/kill", "-KILL", pid], check=True)
-        process.kill()
-        process.wait()
+    with process:
+        try:
+            pid = int(process.stdout.readline())
+            process.send_signal(signal.SIGSTOP)
+            os.kill(pid, signal.SIGKILL)
+        finally:
+            process.kill()
 
 
 @dataclass(frozen=True, slots=True)
