@@ -14,6 +14,7 @@ import typer
 
 from services.cli.certify_command import KEYS
 from services.cli.commands import DATA, EXIT_CODES, RIGHT, WRONG, AsJson, Data, dump, opened, run
+from services.games.currencies import EXPONENTS
 
 if TYPE_CHECKING:
     from sabot.wallet.v1 import ledger_service_pb2 as ledgers
@@ -140,6 +141,10 @@ def reconcile(
 
     Both sides are asked for digests, and only where those differ for what is below them."""
     days, form = _chosen(first, last, zone), _form(as_csv, as_json)
+    if currency not in EXPONENTS:
+        raise typer.BadParameter(
+            f"{currency!r} is no currency such as EUR", param_hint="--currency"
+        )
     if not against:
         run(_totals(data, partner, currency, days, form, transactions=transactions))
         return

@@ -73,7 +73,10 @@ def rules_of(game: str, rules: str) -> tuple[rule_set_pb2.RuleSet, str]:
     options: dict[str, Any] = {}
     told = [word for word in _split(rules) if word != game]
     for word in told:
-        options |= _option(found, word.removeprefix(f"{game}_"))
+        option = _option(found, word.removeprefix(f"{game}_"))
+        if any(options.get(name, value) != value for name, value in option.items()):
+            raise OddsRefused(f"{word!r} contradicts a word before it")
+        options |= option
     rule_set = found.build(**options)
     beside = [word for word in told if not f"_{rule_set.rule_set_id}".endswith(f"_{word}")]
     return rule_set, " ".join([rule_set.rule_set_id, *beside])

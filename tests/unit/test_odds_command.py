@@ -139,6 +139,8 @@ def test_what_cannot_be_answered_is_said() -> None:
     assert "no rules 'zz'; there are ez, tie_1 to tie_1000" in refused("baccarat", "--rules", "zz")
     for word in ("tie_0", "tie_1001", "tie_", "tie_²", "decks_9", "tie_00000000008"):
         assert f"no rules '{word}'" in refused("dragon_tiger", "--rules", word)
+    twice = refused("sicbo", "--rules", "macau,atlantic_city")
+    assert "'atlantic_city' contradicts a word before it" in twice
     assert "the game has no cards to be seen" in refused("roulette", "--seen", "AS")
     nine = ",".join(["AS"] * 9)
     assert "AS is seen 9 times, there are 8 of it" in refused("baccarat", "--seen", nine)

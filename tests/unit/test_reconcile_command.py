@@ -47,3 +47,11 @@ async def test_keys_that_are_not_there_are_not_made(tmp_path: Path) -> None:
         async with partner_side("127.0.0.1:1", "west", "EUR", period, "main", keys, None):
             pass
     assert not keys.exists()
+
+
+@pytest.mark.parametrize("currency", ["eur", "XXQ", ""])
+@pytest.mark.parametrize("against", [[], ["--against", "127.0.0.1:1"]])
+def test_a_currency_that_there_is_not_agrees_with_nobody(currency: str, against: list[str]) -> None:
+    told = CliRunner().invoke(app, [*ASK, "--currency", currency, *against])
+    assert told.exit_code == 2, told.output
+    assert f"{currency!r} is no currency such as EUR" in told.output
