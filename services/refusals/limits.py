@@ -340,7 +340,7 @@ def _arithmetic(violation: limits.Violation, place: str, asked: Asked) -> dict[s
         "scope": scope,
         "scope_id": violation.scope_id,
         "whose": f" ({whose})" if whose else "",
-        "window": _window(violation.window_s),
+        "window": _window(violation),
         "room_minor": _room(violation, asked),
         "until_us": violation.until_us or "",
     }
@@ -362,11 +362,11 @@ def _room(violation: limits.Violation, asked: Asked) -> str | int:
     return max(violation.allowed_minor - violation.would_be_minor + extra, 0)
 
 
-def _window(window_s: int) -> str:
-    """A window as texts of every language say it."""
-    hours = window_s // 3600
+def _window(violation: limits.Violation) -> str:
+    """A window as texts of every language say it; blank where the limit has none."""
+    hours = violation.window_s // 3600
     if not hours:
-        return "1 session"
+        return "1 session" if violation.limit == limits.LIMIT_SESSION_TIME else ""
     return f"{hours} h" if hours % 24 or hours == 24 else f"{hours // 24} d"
 
 

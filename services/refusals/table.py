@@ -416,14 +416,16 @@ REFUSALS: Mapping[int, Reason] = {
 BY_ACT = frozenset({"double", "split", "insurance"})
 """Stakes of blackjack that a layout names, but that are made by Act."""
 UNTOLD: Mapping[str, str | int] = {"place": "?", "switch": "?"}
-"""Facts that only some refusals have."""
+"""What stands in a text for a fact that only some refusals have, where it is not known."""
 
 
 def refused(refusal: int, facts: Mapping[str, str | int]) -> Refused:
     """The refusal that tells of it. `facts` must name `request_id`, `table_id`, `round_id`,
     `account_id` and `detail`, empty where there is none; where they are known, `place` (the bet
     that is wrong) and `switch` (what is off)."""
-    return Refused(REFUSALS.get(refusal, errors.UNEXPECTED_OUTCOME), {**UNTOLD, **facts})
+    reason = REFUSALS.get(refusal, errors.UNEXPECTED_OUTCOME)
+    untold = {name: value for name, value in UNTOLD.items() if f"{{{name}}}" in reason.english}
+    return Refused(reason, {**untold, **facts})
 
 
 def wrong_bet(

@@ -107,7 +107,10 @@ def test_each_value_that_a_core_may_refuse_with_is_mapped(
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_the_facts_of_the_table_fill_every_text_of_its_refusals(refusal: int) -> None:
-    assert status_of(table_refused(refusal, FACTS)).message
+    refused = table_refused(refusal, FACTS)
+    assert status_of(refused).message
+    unknown = {name for name, value in refused.facts.items() if value == "?"}
+    assert unknown <= names(refused.reason.english)
 
 
 @pytest.mark.parametrize("decline", DECLINES)

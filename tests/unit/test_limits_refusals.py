@@ -222,6 +222,7 @@ def test_lim_6_a_broken_limit_is_told_with_its_arithmetic(
     counted = violation.would_be_count > 0
     assert counted == ("would_be_count" in info)
     assert not counted or "would_be_minor" not in info
+    assert ("window" in info) == ("{window}" in LIMITS[violation.limit].english)
 
 
 def metadata_of(refusal: Refused) -> dict[str, str]:
