@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -50,14 +50,27 @@ async def mounted(image: Path, at: Path) -> AsyncIterator[Path]:
 
 async def unmount(at: Path) -> None:
     """As soon as everything on it is closed: a database may take a moment to be."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            try:
-                run("umount", str(at))
-            except subprocess.CalledProcessError:
-                await asyncio.sleep(AGAIN_S)
-            else:
-                return
+    until = asyncio.get_running_loop().time() + PATIENCE_S
+    while True:
+        try:
+            run("umount", str(at))
+        except subprocess.CalledProcessError as error:
+            if asyncio.get_running_loop().time() > until:
+                told = f"{error.stderr.decode()}; open there: {open_below(at)}"
+                raise AssertionError(told) from error
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return
+
+
+def open_below(at: Path) -> list[str]:
+    """The files of a folder that a process holds open, or stands in, with the process's id."""
+    found = []
+    for link in [*Path("/proc").glob("[0-9]*/fd/*"), *Path("/proc").glob("[0-9]*/cwd")]:
+        with suppress(OSError):  # It has been closed, or is somebody else's.
+            if (file := link.readlink()).is_relative_to(at):
+                found.append(f"{link.parts[2]}: {file}")
+    return found
 
 
 def make_disk(image: Path) -> None:
