@@ -18,6 +18,8 @@ from services.kernel.store_scan import (
 from services.simulator.virtual_time import run_virtual
 
 SUBJECT = b"sabot.main.table.in"
+NOT_CHECKED = b"\xff" * HASH_BYTES
+"""A checksum, which nobody looks at here; zeros would be none."""
 EACH = 4
 """Entries of a block."""
 BLOCKS = 3
@@ -26,7 +28,7 @@ BLOCKS = 3
 def record(sequence: int) -> bytes:
     payload = f"entry {sequence}".encode()
     size = HEAD.size + len(SUBJECT) + len(payload) + HASH_BYTES
-    return HEAD.pack(size, sequence, 0, len(SUBJECT)) + SUBJECT + payload + bytes(HASH_BYTES)
+    return HEAD.pack(size, sequence, 0, len(SUBJECT)) + SUBJECT + payload + NOT_CHECKED
 
 
 @pytest.fixture
