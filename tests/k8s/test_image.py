@@ -164,7 +164,7 @@ async def test_production_runs_out_of_the_image(
         return ImageCell(folder, objects, image=image)
 
     async with (
-        local_cell(tmp_path, "overlays/production", "new-cell", of) as cell,
+        local_cell(tmp_path, "overlays/production", "overlays/production/new-cell", of) as cell,
         crowd(cell, seed=12) as playing,
     ):
         await playing.rounds_go_on(1)
